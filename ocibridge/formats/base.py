@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every format can do: recognise a path, read it into a `Model`, and give a `Sink` that writes one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ..content import Reader
+from ..model import FileEntry, Model, ModelInfo
+from ..settings import DEFAULT_LIMITS, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a source is read.
+
+    Attributes:
+        fetch_links: Whether files that are only named by URL may be fetched.
+        links_hosts: Hosts (`host` or `host:port`) they may be fetched from; empty allows any host.
+        limits: See `ocibridge.settings.Limits`.
+    """
+
+    fetch_links: bool = False
+    links_hosts: tuple[str, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model as an artifact describes it, before any layer has been read.
+
+    Attributes:
+        format: Name of the format it came from, or None for an artifact of another tool.
+        files: What is known of its files, in layer order.
+        complete: Whether `files` names every file with its size (false where a tar layer has no listing).
+        identity: Identity that the publisher recorded, if any; to be proven by whoever restores it.
+        info: Metadata.
+        origin: See `ocibridge.model.Model`.
+    """
+
+    format: str | None
+    files: tuple[FileEntry, ...]
+    complete: bool
+    identity: str | None = None
+    info: ModelInfo = field(default_factory=ModelInfo)
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a target is written.
+
+    Attributes:
+        zip_method: `stored`, `deflate` or `zstd`, for formats that are zip archives.
+        force: Whether an existing target may be replaced.
+        limits: See `ocibridge.settings.Limits`.
+    """
+
+    zip_method: str = "stored"
+    force: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+
+class Sink(ABC):
+    """Receives the files of a model under a temporary name, and gives them their final name in `commit`.
+
+    As a context manager it aborts unless `commit` was reached: nothing stays that looks finished.
+
+    Attributes:
+        parallel: Whether `write` may be called from several threads at once.
+    """
+
+    parallel: bool = False
+
+    @abstractmethod
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file.
+
+        Args:
+            path: Its path, already through `ocibridge.paths.check_path`.
+            size: Its length in bytes; `reader` gives exactly that many.
+            reader: Its bytes, to be read to the end.
+            sha256: Hex sha256 that `reader` itself enforces, so that the sink need not hash again.
+
+        Raises:
+            IntegrityError: the bytes are not those that the format's own metadata promises.
+            DestinationError: the target cannot be written.
+        """
+
+    @abstractmethod
+    def commit(self) -> str | None:
+        """Check the whole against the format's own metadata, give it its final name, and return its identity."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Remove what was written; harmless after `commit`."""
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+
+class Format(Protocol):
+    """One kind of box."""
+
+    name: str
+
+    def matches(self, path: Path) -> bool:
+        """Whether `path` looks like this format (cheap; reads at most a few KiB)."""
+        ...
+
+    def read(self, path: Path, options: ReadOptions) -> Model:
+        """Read `path`.
+
+        Raises:
+            SourceError: it cannot be read.
+            FormatError: it breaks the rules of the format.
+        """
+        ...
+
+    def suits(self, dest: Path) -> bool:
+        """Whether a target of this name is meant to be of this format."""
+        ...
+
+    def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+        """A sink that writes `stored` to `dest`.
+
+        Raises:
+            FormatError: the stored model cannot be written in this format.
+            DestinationError: `dest` exists, or cannot be written.
+        """
+        ...
+
+
+def pick(formats: Sequence[Format], path: Path) -> Format | None:
+    """The first format that recognises `path`."""
+    return next((each for each in formats if each.matches(path)), None)

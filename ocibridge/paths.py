@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path filter: what a file inside a model may be called.
+
+Every name that comes from an archive, a manifest or an annotation passes here before it is used.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from .errors import FormatError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+MAX_PATH_BYTES = 4096
+
+
+def show(name: str) -> str:
+    """`name` quoted for a message: one line, printable, at most 120 characters."""
+    text = name if len(name) <= 120 else name[:117] + "..."
+    return repr(text)
+
+
+def check_path(name: str, owner: str) -> str:
+    """Return `name` if it is a plain relative path, else raise.
+
+    Args:
+        name: POSIX path of a file inside a model.
+        owner: What the name was found in, for the message.
+
+    Raises:
+        FormatError: the name is empty, absolute, upward, has a drive, a backslash, a control character, an empty
+            or dot part, is no valid Unicode, or is longer than 4096 bytes.
+    """
+    reason = _defect(name)
+    if reason:
+        raise FormatError(
+            f"{owner}: the name {show(name)} {reason}",
+            hint="such an archive is refused because it could write outside its folder or hide a file",
+        )
+    return name
+
+
+def _defect(name: str) -> str | None:
+    if not name:
+        return "is empty"
+    if _CONTROL.search(name):
+        return "has a NUL or control character in it"
+    if "\\" in name:
+        return "has a backslash in it"
+    if name.startswith("/"):
+        return "is absolute"
+    if _DRIVE.match(name):
+        return "starts with a drive letter"
+    parts = name.split("/")
+    if ".." in parts:
+        return "leaves the folder ('..')"
+    if "" in parts or "." in parts:
+        return "has an empty or '.' part"
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    return "is longer than 4096 bytes" if length > MAX_PATH_BYTES else None
+
+
+def check_collisions(names: Iterable[str], owner: str) -> None:
+    """Refuse a set of checked names that cannot all exist in one folder on every file system.
+
+    Raises:
+        FormatError: two names are equal, differ only in case or Unicode form, or one is a folder of another.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        key = _fold(name)
+        if key in seen:
+            other = seen[key]
+            kind = "appears twice" if other == name else f"collides with {show(other)} (case or Unicode form)"
+            raise FormatError(
+                f"{owner}: the name {show(name)} {kind}",
+                hint="rename one of the two and pack again; tools disagree about which of them counts",
+            )
+        seen[key] = name
+    folders: dict[str, str] = {}
+    for name in seen.values():
+        for parent in _parents(name):
+            key = _fold(parent)
+            if key in seen:
+                raise FormatError(
+                    f"{owner}: {show(seen[key])} is both a file and a folder (of {show(name)})",
+                    hint="rename one of the two and pack again",
+                )
+            spelled = folders.setdefault(key, parent)
+            if spelled != parent:
+                raise FormatError(
+                    f"{owner}: the folders {show(spelled)} and {show(parent)} collide (case or Unicode form)",
+                    hint="rename one of the two and pack again",
+                )
+
+
+def _fold(name: str) -> str:
+    return (
+        name.lower() if name.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+    )
+
+
+def _parents(name: str) -> list[str]:
+    found = []
+    end = name.find("/")
+    while end != -1:
+        found.append(name[:end])
+        end = name.find("/", end + 1)
+    return found

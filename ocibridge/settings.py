@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every environment variable and every limit, in one place."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+KiB = 1024
+MiB = 1024 * KiB
+
+READ_SIZE = MiB
+"""Bytes per read of a file, a socket or a decoder."""
+
+SMALL_FILE = 8 * MiB
+"""Files of this many bytes or more are weights when nothing else says what they are, and never share a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is accepted from an archive, a registry or a link before it is refused.
+
+    All sizes are bytes. Give another instance to a reader to raise or lower a limit.
+    """
+
+    manifest: int = 4 * MiB
+    """OCI manifest or index (distribution-spec, "Pushing Manifests")."""
+    config: int = 4 * MiB
+    """OCI config object."""
+    metadata: int = 16 * MiB
+    """carton.toml, MANIFEST, LINKS, tensor_data/index.toml and the like."""
+    entries: int = 500_000
+    """Members of one archive, or entries of one tar layer."""
+    directory: int = 256 * MiB
+    """Central directory of a zip archive."""
+    tar_header: int = MiB
+    """pax or GNU extension header of one tar entry."""
+    zstd_window: int = 1 << 27
+    """Window a zstd frame may ask for (RFC 8878, section 3.1.1.1.2)."""
+    ratio: int = 1000
+    """Expansion ratio of one member above which a warning is given."""
+    link: int = 1 << 40
+    """One linked file, after decoding."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def _path(name: str) -> Path | None:
+    value = os.environ.get(name)
+    return Path(value).expanduser() if value else None
+
+
+def docker_config() -> Path:
+    """The docker client's config.json: `$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`."""
+    return (_path("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+
+
+def podman_auth_files() -> list[Path]:
+    """Credential files of podman, skopeo and buildah, in their order (containers-auth.json(5))."""
+    explicit = _path("REGISTRY_AUTH_FILE")
+    if explicit:
+        return [explicit]
+    runtime = _path("XDG_RUNTIME_DIR")
+    config = _path("XDG_CONFIG_HOME") or Path.home() / ".config"
+    found = [runtime / "containers" / "auth.json"] if runtime else []
+    return [*found, config / "containers" / "auth.json"]
+
+
+def source_date_epoch() -> int | None:
+    """`SOURCE_DATE_EPOCH` in seconds since 1970, or None (reproducible-builds.org specification)."""
+    value = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return int(value) if value.isascii() and value.isdigit() else None
