@@ -1,2 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lossless two-way bridge between model archives and OCI registries."""
+"""The lossless two-way bridge between model archives and OCI registries.
+
+Example:
+    >>> import ocibridge
+    >>> ocibridge.push("digits.carton", "oci:layout:v1").identity  # doctest: +SKIP
+    'carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        AuthenticationError,
+        DestinationError,
+        FormatError,
+        IntegrityError,
+        InvalidReference,
+        LimitError,
+        NetworkError,
+        NotFound,
+        OcibridgeError,
+        SourceError,
+        StoreError,
+        UsageError,
+    )
+    from .stores.registry import RegistryOptions
+    from .transfer import Progress, Task
+    from .verbs.inspect import inspect
+    from .verbs.login import login, logout
+    from .verbs.pull import pull
+    from .verbs.push import push
+    from .verbs.reports import InspectReport, PullReport, PushReport, VerifyReport
+    from .verbs.verify import verify
+
+_ERRORS = (
+    "AuthenticationError",
+    "DestinationError",
+    "FormatError",
+    "IntegrityError",
+    "InvalidReference",
+    "LimitError",
+    "NetworkError",
+    "NotFound",
+    "OcibridgeError",
+    "SourceError",
+    "StoreError",
+    "UsageError",
+)
+_HOMES = {
+    **dict.fromkeys(_ERRORS, "errors"),
+    "RegistryOptions": "stores.registry",
+    "Progress": "transfer",
+    "Task": "transfer",
+    "inspect": "verbs.inspect",
+    "login": "verbs.login",
+    "logout": "verbs.login",
+    "pull": "verbs.pull",
+    "push": "verbs.push",
+    "InspectReport": "verbs.reports",
+    "PullReport": "verbs.reports",
+    "PushReport": "verbs.reports",
+    "VerifyReport": "verbs.reports",
+    "verify": "verbs.verify",
+}
+
+__all__ = [
+    "AuthenticationError",
+    "DestinationError",
+    "FormatError",
+    "InspectReport",
+    "IntegrityError",
+    "InvalidReference",
+    "LimitError",
+    "NetworkError",
+    "NotFound",
+    "OcibridgeError",
+    "Progress",
+    "PullReport",
+    "PushReport",
+    "RegistryOptions",
+    "SourceError",
+    "StoreError",
+    "Task",
+    "UsageError",
+    "VerifyReport",
+    "inspect",
+    "login",
+    "logout",
+    "pull",
+    "push",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: the command line must not pay for what a command does not need.
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -111,6 +111,27 @@ class FileEntry:
     symlink: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model as an artifact describes it, before any layer has been read.
+
+    Attributes:
+        format: Name of the format it came from, or None for an artifact of another tool.
+        files: What is known of its files, in layer order.
+        complete: Whether `files` names every file with its size (false where a tar layer has no listing).
+        identity: Identity that the publisher recorded, if any; to be proven by whoever restores it.
+        info: Metadata.
+        origin: See `Model`.
+    """
+
+    format: str | None
+    files: tuple[FileEntry, ...]
+    complete: bool
+    identity: str | None = None
+    info: ModelInfo = field(default_factory=ModelInfo)
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+
 ByteCount = Callable[[int], None]
 """Told the number of bytes that have just moved."""
 

@@ -46,6 +46,9 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+CONCURRENCY = 4
+"""Blobs that move at the same time unless the user says otherwise."""
+
 
 def _path(name: str) -> Path | None:
     value = os.environ.get(name)
@@ -72,3 +75,6 @@ def source_date_epoch() -> int | None:
     """`SOURCE_DATE_EPOCH` in seconds since 1970, or None (reproducible-builds.org specification)."""
     value = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(value) if value.isascii() and value.isdigit() else None
+
+ZIP_METHODS = ("stored", "deflate", "zstd")
+"""Ways to compress the members of a zip archive that is written."""

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The vocabularies of a model's manifest. No bytes are moved here."""

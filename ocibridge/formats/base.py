@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from ..content import Reader
-from ..model import FileEntry, Model, ModelInfo
+from ..model import Model, StoredModel
 from ..settings import DEFAULT_LIMITS, Limits
+
+__all__ = ["Format", "ReadOptions", "Sink", "StoredModel", "WriteOptions", "pick"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +33,17 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredModel:
-    """A model as an artifact describes it, before any layer has been read.
-
-    Attributes:
-        format: Name of the format it came from, or None for an artifact of another tool.
-        files: What is known of its files, in layer order.
-        complete: Whether `files` names every file with its size (false where a tar layer has no listing).
-        identity: Identity that the publisher recorded, if any; to be proven by whoever restores it.
-        info: Metadata.
-        origin: See `ocibridge.model.Model`.
-    """
-
-    format: str | None
-    files: tuple[FileEntry, ...]
-    complete: bool
-    identity: str | None = None
-    info: ModelInfo = field(default_factory=ModelInfo)
-    origin: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How a target is written.
 
     Attributes:
+        packed: Whether an archive is written (true) or a folder (false); None decides by the name of the target.
         zip_method: `stored`, `deflate` or `zstd`, for formats that are zip archives.
         force: Whether an existing target may be replaced.
         limits: See `ocibridge.settings.Limits`.
     """
 
+    packed: bool | None = None
     zip_method: str = "stored"
     force: bool = False
     limits: Limits = DEFAULT_LIMITS

@@ -1,1 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Layer encodings: raw, tar, tar+gzip, tar+zstd; both directions, streaming, deterministic. No roles here."""
+
+from .draft import Draft, Sealed
+from .encoding import Encoding
+from .layer import Layer, LayerDigests, StoredLayer, describe, unpack
+from .tar import TarEntry, read_tar, tar_parts
+
+__all__ = [
+    "Draft",
+    "Encoding",
+    "Layer",
+    "LayerDigests",
+    "Sealed",
+    "StoredLayer",
+    "TarEntry",
+    "describe",
+    "read_tar",
+    "tar_parts",
+    "unpack",
+]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetching what a manifest says, before any layer moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
+from ..oci import (
+    MEDIA_TYPE_DOCKER_INDEX,
+    MEDIA_TYPE_INDEX,
+    Descriptor,
+    Index,
+    Reference,
+    parse_document,
+)
+from ..stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An artifact and the descriptor of its manifest."""
+
+    descriptor: Descriptor
+    artifact: StoredArtifact
+
+
+def fetch_artifact(store: Store, reference: Reference) -> Fetched:
+    """Manifest and config of the model that `reference` names; an index is followed to the one model in it.
+
+    Raises:
+        NotFound: there is nothing of that name.
+        FormatError: it is no model, or a malformed one.
+        IntegrityError: manifest or config do not have their digests.
+    """
+    owner = str(reference)
+    descriptor, data = store.fetch_manifest(reference.version)
+    if descriptor.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
+        index = parse_document(Index, data, owner, store.limits.manifest)
+        descriptor, data = store.fetch_manifest(choose_manifest(index, owner).digest)
+    manifest = parse_manifest(data, owner, store.limits)
+    config = store.read_blob(manifest.config, store.limits.config)
+    return Fetched(descriptor, read_artifact(manifest, config, owner, store.limits))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`inspect`: what a model is, from its metadata alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..formats.base import ReadOptions
+from ..oci import Reference
+from .artifacts import fetch_artifact
+from .reports import InspectReport, LayerReport, file_report, info_report, path_report
+from .sources import open_store, path_or_reference, read_model
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+
+def inspect(
+    subject: str | os.PathLike[str] | Reference,
+    *,
+    fetch_links: bool = False,
+    links_hosts: Sequence[str] = (),
+    registry: RegistryOptions | None = None,
+) -> InspectReport:
+    """Describe a path or a reference: metadata, files with role, size and sha256, layers, identity.
+
+    No weight is read and no layer is fetched; `verify` does that.
+
+    Args:
+        subject: A path, or a reference.
+        fetch_links: Whether files that a carton only links to are fetched, to learn their sizes.
+        links_hosts: Hosts that they may be fetched from; empty allows any.
+        registry: Credentials and TLS.
+
+    Raises:
+        SourceError: the path cannot be read.
+        FormatError: it breaks the rules of its format, or is no model artifact.
+        StoreError: the artifact cannot be had.
+    """
+    found = path_or_reference(os.fspath(subject)) if isinstance(subject, str | os.PathLike) else subject
+    if isinstance(found, Path):
+        return path_report(str(found), read_model(found, ReadOptions(fetch_links, tuple(links_hosts))))
+    with open_store(found, registry) as store:
+        fetched = fetch_artifact(store, found)
+    artifact = fetched.artifact
+    return InspectReport(
+        subject=str(found.pinned(fetched.descriptor.digest)),
+        kind="artifact",
+        format=artifact.model.format,
+        identity=artifact.model.identity,
+        digest=fetched.descriptor.digest,
+        dialect=artifact.dialect,
+        artifact_type=artifact.manifest.artifact_type,
+        info=info_report(artifact.model.info),
+        origin=dict(artifact.model.origin),
+        files=[file_report(each) for each in artifact.model.files],
+        layers=[
+            LayerReport(
+                digest=each.descriptor.digest,
+                size=each.descriptor.size,
+                media_type=each.descriptor.media_type,
+                diff_id=each.diff_id,
+                files=len(each.files),
+            )
+            for each in artifact.layers
+        ],
+        annotations=artifact.manifest.annotations or {},
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pull`: an artifact in a store becomes a model on disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..errors import UsageError
+from ..formats.base import Sink, StoredModel, WriteOptions
+from ..oci import Reference, parse_reference
+from ..transfer import Progress, restore
+from .artifacts import fetch_artifact
+from .reports import PullReport
+from .sources import open_store
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+AS = ("carton", "folder")
+
+
+def pull(
+    source: str | Reference,
+    dest: str | os.PathLike[str],
+    *,
+    as_format: str | None = None,
+    zip_method: str = "stored",
+    force: bool = False,
+    registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> PullReport:
+    """Restore a model from an artifact.
+
+    Args:
+        source: A reference: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
+        dest: Where to write. `x.carton` becomes a carton, any other name a folder.
+        as_format: `carton` or `folder`, whatever the name says.
+        zip_method: How members of a carton are compressed: `stored`, `deflate` or `zstd`.
+        force: Whether an existing target is replaced.
+        registry: Credentials and TLS.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+
+    Returns:
+        What was written, and its identity, proven from the bytes that were written.
+
+    Raises:
+        UsageError: the arguments do not fit together.
+        NotFound: there is nothing of that name.
+        FormatError: it is no model, or not one that can be written so.
+        IntegrityError: a byte is not what was promised.
+        DestinationError: the target exists, or cannot be written.
+    """
+    reference = parse_reference(source) if isinstance(source, str) else source
+    target = Path(dest)
+    if as_format not in (None, *AS):
+        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(AS)}")
+    if zip_method not in settings.ZIP_METHODS:
+        raise UsageError(f"{zip_method!r} is no zip method", hint=f"give one of: {', '.join(settings.ZIP_METHODS)}")
+    packed = as_format == "carton" if as_format else target.suffix == ".carton"
+    with open_store(reference, registry) as store:
+        fetched = fetch_artifact(store, reference)
+        artifact = fetched.artifact
+        options = WriteOptions(packed=packed, zip_method=zip_method, force=force)
+        with _sink(target, artifact.model, options) as sink:
+            identity = restore(artifact.layers, store, sink, concurrency=concurrency, progress=progress)
+    return PullReport(
+        reference=str(reference.pinned(fetched.descriptor.digest)),
+        digest=fetched.descriptor.digest,
+        identity=identity,
+        format="carton" if packed else "folder",
+        path=str(target),
+        files=len(artifact.model.files),
+        size=sum(layer.descriptor.size for layer in artifact.layers),
+        warnings=[],
+    )
+
+
+def _sink(target: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+    if options.packed or stored.format == "carton":
+        from ..formats.carton import CartonFormat
+
+        return CartonFormat().sink(target, stored, options)
+    from ..formats.folder import FolderSink
+
+    return FolderSink(target, stored, options)
