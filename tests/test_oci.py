@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents, digests and references."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ocibridge.errors import FormatError, InvalidReference, LimitError, OcibridgeError
+from ocibridge.oci import (
+    ArchiveReference,
+    Descriptor,
+    LayoutReference,
+    Manifest,
+    RegistryReference,
+    canonical_json,
+    parse_document,
+    parse_json,
+    parse_reference,
+)
+
+HEX = "a" * 64
+
+
+def test_json_is_what_go_writes() -> None:
+    assert canonical_json({"a": "<é&>\u2028\x7f\n"}) == b'{"a":"\\u003c\xc3\xa9\\u0026\\u003e\\u2028\x7f\\n"}'
+
+
+def test_the_field_order_is_that_of_the_go_types() -> None:
+    part = Descriptor(media_type="m", digest=f"sha256:{HEX}", size=1, annotations={"k": "v"}, artifact_type="t")
+    manifest = Manifest(artifact_type="a", config=part, layers=[part], subject=part, annotations={"k": "v"})
+    document = json.loads(manifest.to_json())
+    order = ["schemaVersion", "mediaType", "artifactType", "config", "layers", "subject", "annotations"]
+    assert list(document) == order
+    assert list(document["config"]) == ["mediaType", "digest", "size", "annotations", "artifactType"]
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"", "not valid JSON"),
+        (b"[]", "not a JSON object"),
+        (b'{"a":1,"a":2}', "appears twice"),
+        (b'{"size":NaN}', "NaN"),
+        (b"[" * 100_000, "too deeply"),
+        (b"\xff", "not valid JSON"),
+        (b'{"mediaType":"m","digest":"sha256:00","size":1}', "digest"),
+        (b'{"mediaType":"m","digest":"sha256:%s","size":-1}' % HEX.encode(), "size"),
+        (b'{"mediaType":"m","digest":"sha256:%s","size":"1"}' % HEX.encode(), "size"),
+        (b'{"mediaType":"m","digest":"sha256:%s","size":1}' % HEX.upper().encode(), "digest"),
+    ],
+)
+def test_malformed_documents(data: bytes, word: str) -> None:
+    with pytest.raises(FormatError, match=word) as caught:
+        parse_document(Descriptor, data, "the descriptor", 1 << 20)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_document_over_its_limit() -> None:
+    with pytest.raises(LimitError):
+        parse_json(b"{}" + b" " * 100, "it", 50)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_end_in_a_document_or_an_error(data: bytes) -> None:
+    try:
+        parse_document(Manifest, data, "it", 1 << 20)
+    except OcibridgeError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("localhost:5000/a/b:v1", RegistryReference("localhost:5000", "a/b", "v1")),
+        ("[::1]:5000/a", RegistryReference("[::1]:5000", "a")),
+        ("ghcr.io/a/b", RegistryReference("ghcr.io", "a/b")),
+        (f"ghcr.io/a@sha256:{HEX}", RegistryReference("ghcr.io", "a", None, f"sha256:{HEX}")),
+        (f"ghcr.io/a:v1@sha256:{HEX}", RegistryReference("ghcr.io", "a", "v1", f"sha256:{HEX}")),
+        ("docker.io/a", RegistryReference("docker.io", "library/a")),
+    ],
+)
+def test_registry_references(text: str, expected: RegistryReference) -> None:
+    assert parse_reference(text) == expected
+
+
+def test_layout_references() -> None:
+    assert str(parse_reference("oci:dir/x:v1")) == "oci:dir/x:v1"
+    assert parse_reference("oci:dir").version == "latest"
+    assert isinstance(parse_reference("oci:C:/dir"), LayoutReference)
+    archive = parse_reference("oci-archive:x.tar:v1")
+    assert isinstance(archive, ArchiveReference)
+    assert (archive.path.name, archive.tag) == ("x.tar", "v1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "a/b:v1",
+        "https://a.io/b",
+        "a.io/B",
+        "a.io/b:",
+        "a.io/b:-x",
+        "a.io//b",
+        "a.io/b@sha256:12",
+        "oci:",
+        "a.io/",
+    ],
+)
+def test_refused_references_say_what_to_write(text: str) -> None:
+    with pytest.raises(InvalidReference) as caught:
+        parse_reference(text)
+    assert caught.value.hint
+
+
+@given(st.text(max_size=80))
+def test_any_text_ends_in_a_reference_or_an_error(text: str) -> None:
+    try:
+        reference = parse_reference(text)
+    except InvalidReference:
+        return
+    assert parse_reference(str(reference)) == reference
