@@ -32,6 +32,7 @@ class ModelFile:
         sha256: Lower-case hex sha256 of the bytes where the format promises one (checked when the bytes are read).
         symlink: Target as written in the source, where the source has a symlink here.
         guessed: True where the role is a guess that no rule of the format supports.
+        origin: What the format wants to be known of this file wherever it is stored; as `Model.origin`.
     """
 
     path: str
@@ -40,6 +41,7 @@ class ModelFile:
     sha256: str | None = None
     symlink: str | None = None
     guessed: bool = False
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

@@ -99,6 +99,7 @@ def _layer_annotations(packed: Packed, digests: LayerDigests, listed: bool) -> d
         found[oci.ANNOTATION_TITLE] = file.path
         found[f"org.{NAMESPACE}.model.filepath"] = file.path
         found[f"org.{NAMESPACE}.model.file.metadata+json"] = metadata.to_json().decode()
+        found |= {keys.OURS + key: value for key, value in file.origin.items()}
     if any(file.guessed for file in files):
         found[f"org.{NAMESPACE}.model.file.mediatype.untested"] = "true"
     if listed and packed.layer.encoding is not Encoding.RAW:

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, WithJsonSchema, field_validator
 
 from ..errors import FormatError
 from ..model import ModelInfo
 from ..oci import Digest, Document, parse_document
-
-MODELFS_TYPE = "layers"
 
 
 class ModelDescriptor(Document):
@@ -36,7 +34,7 @@ class ModelDescriptor(Document):
 class ModelFS(Document):
     """Digests of the uncompressed layers, in manifest order. Releases up to v0.0.6 spell the key `diff_ids`."""
 
-    type: str = MODELFS_TYPE
+    type: Literal["layers"] = "layers"
     diff_ids: Annotated[
         list[Digest],
         Field(min_length=1, validation_alias=AliasChoices("diffIds", "diff_ids"), serialization_alias="diffIds"),

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CNAI dialect, as seed 001 has it."""
+
+import hashlib
+import json
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ocibridge.dialects.cnai import DraftOptions, draft
+from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
+from ocibridge.errors import FormatError, LimitError
+from ocibridge.layers import Sealed, describe
+from ocibridge.model import Model, Role
+from ocibridge.settings import SMALL_FILE, Limits
+
+from .models import SMALL, file
+
+PREFIX = "application/vnd.cnai.model."
+GOLDEN = {
+    "tar": "317ba202b454782d4c3ff6caa207eb9ac8649618e3ac56439fc8b9872512a7ac",
+    "raw": "a36596c02c40ab6227fc6fbc658b3ffe825c3f1257cba056c853a456e083bfbc",
+    "raw-files": "fd22b49816cd31394ddae338ff6cfcc949b442b638935e15bec1325442506421",
+}
+
+
+def seal(model: Model = SMALL, **options: Any) -> Sealed:
+    plan = draft(model, DraftOptions(**options))
+    return plan.seal([describe(layer) for layer in plan.layers])
+
+
+def manifest(model: Model = SMALL, **options: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(seal(model, **options).manifest)
+    return document
+
+
+def read(sealed: Sealed) -> StoredArtifact:
+    return read_artifact(parse_manifest(sealed.manifest, "it"), sealed.config, "it")
+
+
+def test_the_types_that_the_seed_requires() -> None:
+    document = manifest()
+    assert document["mediaType"] == "application/vnd.oci.image.manifest.v1+json"
+    assert document["artifactType"] == PREFIX + "manifest.v1+json"
+    assert document["config"]["mediaType"] == PREFIX + "config.v1+json"
+    assert list(document) == ["schemaVersion", "mediaType", "artifactType", "config", "layers", "annotations"]
+
+
+def test_weights_readme_and_license_stand_alone_and_the_rest_shares_a_layer_per_role() -> None:
+    found = [
+        (layer["mediaType"].removeprefix(PREFIX), layer["annotations"].get("org.cnai.model.filepath"))
+        for layer in manifest()["layers"]
+    ]
+    assert found == [
+        ("weight.config.v1.tar", None),
+        ("weight.v1.tar", "model-1.safetensors"),
+        ("weight.v1.tar", "model-2.safetensors"),
+        ("code.v1.tar", "run.py"),
+        ("dataset.v1.tar", None),
+        ("doc.v1.tar", "notes.txt"),
+        ("doc.v1.tar", "LICENSE"),
+        ("doc.v1.tar", "README.md"),
+    ]
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("compress", list(Compress))
+def test_all_tar_media_types(role: Role, compress: Compress) -> None:
+    model = Model("folder", (file("x", role, b"x"),))
+    suffix = "" if compress is Compress.NONE else f"+{compress.value}"
+    assert manifest(model, compress=compress)["layers"][0]["mediaType"] == f"{PREFIX}{role.value}.v1.tar{suffix}"
+
+
+def test_raw_is_the_bare_weight_type_of_the_seed() -> None:
+    types = {layer["mediaType"].removeprefix(PREFIX) for layer in manifest(layers=Layers.RAW)["layers"]}
+    assert types == {"weight.v1", "weight.config.v1.tar", "code.v1.tar", "dataset.v1.tar", "doc.v1.tar"}
+
+
+def test_raw_files_keep_their_own_digests_and_the_order_of_the_model() -> None:
+    layers = manifest(layers=Layers.RAW_FILES)["layers"]
+    assert [layer["annotations"]["org.cnai.model.filepath"] for layer in layers] == [each.path for each in SMALL.files]
+    assert layers[2]["mediaType"] == PREFIX + "weight.config.v1.raw"
+    assert layers[2]["digest"] == "sha256:" + hashlib.sha256(b"{}").hexdigest()
+
+
+def test_annotations_of_a_single_file() -> None:
+    annotations = manifest()["layers"][1]["annotations"]
+    assert annotations["org.opencontainers.image.title"] == "model-1.safetensors"
+    assert list(annotations) == sorted(annotations)
+    metadata = json.loads(annotations["org.cnai.model.file.metadata+json"])
+    assert list(metadata.items()) == [
+        ("name", "model-1.safetensors"),
+        ("mode", 0o644),
+        ("uid", 0),
+        ("gid", 0),
+        ("size", 2000),
+        ("mtime", "1970-01-01T00:00:00Z"),
+        ("typeflag", 0),
+    ]
+
+
+def test_a_guessed_role_is_marked() -> None:
+    marked = {
+        layer["annotations"]["org.cnai.model.filepath"]: layer["annotations"].get(
+            "org.cnai.model.file.mediatype.untested"
+        )
+        for layer in manifest(layers=Layers.RAW_FILES)["layers"]
+    }
+    assert {path for path, mark in marked.items() if mark} == {"notes.txt"}
+
+
+def test_large_files_do_not_share_a_layer() -> None:
+    big = file("big.json", Role.WEIGHT_CONFIG, bytes(SMALL_FILE))
+    layers = manifest(Model("folder", (big, *SMALL.files)))["layers"]
+    assert layers[1]["annotations"]["org.cnai.model.filepath"] == "big.json"
+
+
+def test_the_config_has_the_order_of_the_go_type_and_only_keys_of_the_schema() -> None:
+    config = json.loads(seal().config)
+    assert list(config) == ["descriptor", "modelfs", "config"]
+    assert list(config["descriptor"]) == [
+        "authors",
+        "family",
+        "name",
+        "docURL",
+        "sourceURL",
+        "version",
+        "revision",
+        "vendor",
+        "licenses",
+        "title",
+        "description",
+    ]
+    assert list(config["config"]) == ["architecture", "format", "paramSize", "precision", "quantization"]
+    assert config["modelfs"]["type"] == "layers"
+    assert len(config["modelfs"]["diffIds"]) == len(manifest()["layers"])
+
+
+def test_diff_ids_are_those_of_the_uncompressed_tar() -> None:
+    plain = json.loads(seal().config)["modelfs"]["diffIds"]
+    for compress in (Compress.GZIP, Compress.ZSTD):
+        assert json.loads(seal(compress=compress).config)["modelfs"]["diffIds"] == plain
+    assert plain == [layer["digest"] for layer in manifest()["layers"]]
+
+
+def test_go_would_write_the_same_bytes() -> None:
+    assert b"\\u003csmall\\u003e model \\u0026 more" in seal().config
+    assert b": " not in seal().manifest.split(b'"annotations"')[0]
+
+
+def test_nothing_of_today_is_in_it() -> None:
+    assert b"created" not in seal().manifest.lower()
+    stamped = seal(created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc))
+    assert json.loads(stamped.config)["descriptor"]["createdAt"] == "2026-01-02T03:04:05Z"
+    created = json.loads(stamped.manifest)["annotations"]["org.opencontainers.image.created"]
+    assert created == "2026-01-02T03:04:05Z"
+
+
+@pytest.mark.parametrize("layers", list(Layers))
+def test_golden_manifest(layers: Layers) -> None:
+    assert hashlib.sha256(seal(layers=layers).manifest).hexdigest() == GOLDEN[layers.value]
+
+
+@pytest.mark.parametrize("layers", list(Layers))
+@pytest.mark.parametrize("compress", list(Compress))
+def test_reading_gives_back_what_was_written(layers: Layers, compress: Compress) -> None:
+    found = read(seal(layers=layers, compress=compress))
+    assert (found.dialect, found.model.format, found.model.complete) == ("cnai", "folder", True)
+    assert found.model.info == SMALL.info
+    assert found.model.origin == SMALL.origin
+    rows = {each.path: (each.role, each.size, each.sha256, each.symlink) for each in found.model.files}
+    contents = {"data/alias.bin": b"\0\1", "README.md": b"# read me"}
+    for each in SMALL.files:
+        role, size, sha256, symlink = rows[each.path]
+        assert (role, size, symlink) == (each.role, each.size, each.symlink)
+        if each.path in contents:
+            assert sha256 == hashlib.sha256(contents[each.path]).hexdigest()
+    assert len(rows) == len(SMALL.files)
+
+
+def test_user_annotations_win() -> None:
+    document = manifest(annotations={"org.opencontainers.image.title": "mine", "x": "y"})
+    assert document["annotations"]["org.opencontainers.image.title"] == "mine"
+    assert document["annotations"]["x"] == "y"
+    keys = list(document["annotations"])
+    assert all(one < other for one, other in pairwise(keys))
+
+
+def test_a_listing_that_does_not_fit_is_left_out_and_symlinks_survive() -> None:
+    whole = len(seal().manifest)
+    small = seal(limits=Limits(manifest=whole - 1))
+    found = read(small)
+    assert b"org.ocibridge.files" not in small.manifest
+    assert not found.model.complete
+    assert [each.path for each in found.model.files if each.symlink] == ["data/alias.bin"]
+
+
+def test_too_many_layers_is_one_sentence() -> None:
+    with pytest.raises(LimitError, match="registries take") as caught:
+        seal(layers=Layers.RAW_FILES, limits=Limits(manifest=1000))
+    assert "--layers tar" in str(caught.value)
+
+
+def test_whiteouts_and_empty_models_are_refused() -> None:
+    for name in (".wh.x", "a/.wh..wh..opq"):
+        with pytest.raises(FormatError, match="deletion mark"):
+            seal(Model("folder", (file(name, Role.DOC, b""),)))
+    with pytest.raises(FormatError, match="no file"):
+        seal(Model("folder", ()))
