@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# Needs make and Python 3.10 or newer; everything else is put into .venv and .cache.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/gobin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint format types docs interop bench bench-smoke registry clean
+
+help: ## Say what the targets do
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
+
+venv: $(VENV)/.tools ## Make .venv with the package and all development tools
+
+demo: $(VENV)/.package ## Push a carton to an OCI layout, pull it back, compare
+	@sh examples/demo.sh
+
+test: $(VENV)/.tools ## Run the tests against a real registry (ARGS="-k name" goes to pytest)
+	@sh tests/tools/get_registry.sh
+	$(PYTEST) $(ARGS)
+
+lint: $(VENV)/.tools ## Check format and style
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+format: $(VENV)/.tools ## Bring the code into format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+types: $(VENV)/.tools ## Check types
+	$(BIN)/mypy
+
+docs: $(VENV)/.tools ## Run the commands that the documentation shows
+	@sh tests/tools/get_registry.sh
+	$(PYTEST) tests/docs $(ARGS)
+
+interop: $(VENV)/.tools ## Exchange artifacts with other tools (skopeo, and where Go is there oras and crane)
+	@sh tests/tools/get_registry.sh
+	@sh tests/tools/get_peers.sh
+	$(PYTEST) -m interop tests/interop $(ARGS)
+
+bench: $(VENV)/.tools ## Print the comparison table
+	@sh tests/tools/get_registry.sh
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-smoke: $(VENV)/.tools ## Run the benchmarks once on a small model
+	@sh tests/tools/get_registry.sh
+	$(BIN)/python -m benchmarks --smoke $(ARGS)
+
+registry: ## Serve a registry to play with at localhost:5000
+	@sh tests/tools/serve_registry.sh
+
+clean: ## Remove everything that make has made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	find ocibridge tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.package: pyproject.toml
+	@sh tests/tools/make_venv.sh "$(PYTHON)" $(VENV)
+	$(PIP) install --editable .
+	@touch $@
+
+# Dependency groups need pip 25.1; the pip that comes with Python may be older.
+$(VENV)/.tools: $(VENV)/.package
+	$(PIP) install --upgrade "pip>=25.1"
+	$(PIP) install --group test --group lint
+	@touch $@

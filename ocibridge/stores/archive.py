@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An OCI image layout as one tar file: `oci-archive:FILE` (image-spec, image-layout.md), the form that skopeo has.
+
+Nothing is unpacked: a blob is a range of the file. A push writes a new archive beside the old one, and puts it in place
+at the end of `push_manifest`: a manifest whose push has returned is stored whatever happens afterwards, and a push that
+fails leaves the old file as it was. The price is that each pushed manifest copies the blobs that are already there.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..content import BytesContent, Content, FileContent, read_all
+from ..errors import (
+    DestinationError,
+    FormatError,
+    IntegrityError,
+    LimitError,
+    NotFound,
+    OcibridgeError,
+    StoreError,
+    reading,
+)
+from ..layers.tar import BLOCK, DIRECTORY, END, REGULAR, read_tar, tar_header
+from ..model import ByteCount, ignore_bytes
+from ..oci import SHA256, Descriptor, parse_digest
+from ..paths import check_path, show
+from ..settings import DEFAULT_LIMITS, Limits
+from .files import PartFile, locked
+from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
+from .layout import check_layout_file
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_Stamp = tuple[int, int, int, int]
+
+
+class ArchiveStore(ImageLayout):
+    """An image layout in a tar file. Blobs are pushed one after the other.
+
+    The same pushes give the same bytes: `oci-layout`, the folders, the blobs in the order pushed, `index.json`.
+
+    Args:
+        path: The file.
+        limits: See `ocibridge.settings.Limits`.
+        create: Whether the file may be absent; the first pushed manifest makes it.
+
+    Raises:
+        NotFound: there is no such file, and `create` is false.
+        FormatError: the file is no tar archive of an image layout of version 1, or could be read in two ways.
+        SourceError: it cannot be read.
+    """
+
+    parallel = False
+
+    def __init__(self, path: str | Path, limits: Limits = DEFAULT_LIMITS, create: bool = False) -> None:
+        self.path = Path(path)
+        self.name = f"oci-archive:{self.path}"
+        self.limits = limits
+        self._stored: dict[str, FileContent] = {}
+        self._part: PartFile | None = None
+        self._pending: dict[str, FileContent] = {}
+        self._image_index = ImageIndex()
+        self._stamp = _stamp(self.path)
+        if self._stamp:
+            self._scan()
+        elif not create:
+            raise NotFound(f"there is no archive {self.name}", hint="check the path, or push something to it first")
+
+    # Reading.
+
+    def _scan(self) -> None:
+        """Take in the archive as it is at one moment, though other processes may replace it meanwhile."""
+        while True:
+            stamp = _stamp(self.path)
+            try:
+                self._take_in()
+            except OcibridgeError:
+                if _stamp(self.path) == stamp:
+                    raise
+            else:
+                if _stamp(self.path) == stamp:
+                    self._stamp = stamp
+                    return
+
+    def _take_in(self) -> None:
+        files = _scan(self.path, self.limits)
+        for name in (OCI_LAYOUT, INDEX):
+            if name not in files:
+                raise FormatError(
+                    f"{self.path} is not an archive of an OCI image layout (it has no file {name})",
+                    hint="an archive made by 'docker save' has to be converted first, say with skopeo",
+                )
+            if files[name].size > self.limits.metadata:
+                raise LimitError(f"{self.path}: {name} has {files[name].size} bytes, more than {self.limits.metadata}")
+        check_layout_file(read_all(files.pop(OCI_LAYOUT)), f"{OCI_LAYOUT} of {self.path}")
+        self._image_index = ImageIndex.parse(read_all(files.pop(INDEX)), f"{INDEX} of {self.path}", self.limits)
+        self._stored = {"sha256:" + name.rpartition("/")[2]: content for name, content in files.items()}
+
+    def _refresh(self) -> None:
+        # Another process may have put a new archive in place of the one whose offsets are known.
+        if self._part is None and self._stamp and _stamp(self.path) != self._stamp:
+            self._scan()
+
+    def _index(self) -> ImageIndex:
+        self._refresh()
+        return self._image_index
+
+    def _blob(self, digest: str) -> FileContent | None:
+        self._refresh()
+        if self._part:
+            self._part.flush()
+        return (self._pending if self._part else self._stored).get(parse_digest(digest, self.name))
+
+    # Writing.
+
+    def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
+        """Append a blob to the archive in preparation; one that is there with the right size is left alone.
+
+        Raises:
+            IntegrityError: the content does not have the digest or size of the descriptor, or the archive has a blob of
+                this digest with another size.
+            DestinationError: it cannot be written.
+        """
+        if self.has_blob(descriptor):
+            return
+        if self._blob(descriptor.digest):
+            raise IntegrityError(
+                f"{self.name} has the blob {descriptor.digest} with another size than {descriptor.size} bytes",
+                hint="the archive is damaged; remove it and push again",
+            )
+        part = self._prepare()
+        start = part.size
+        part.write(tar_header(f"{BLOBS}/{descriptor.digest[7:]}", descriptor.size))
+        first = part.size
+        try:
+            part.write_blob(descriptor, content, self.name, on_bytes)
+            part.write(bytes(-part.size % BLOCK))
+        except BaseException:
+            self._take_back(part, start)
+            raise
+        self._pending[descriptor.digest] = FileContent(part.path, first, descriptor.size)
+
+    def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
+        """Store a manifest, list it in `index.json`, and put the new archive in the place of the old one.
+
+        Raises:
+            FormatError: the manifest is no JSON object.
+            StoreError: another process has changed the archive meanwhile.
+            DestinationError: it cannot be written.
+        """
+        descriptor, entry = manifest_entry(data, media_type, self.name, self.limits)
+        self.push_blob(descriptor, BytesContent(data))
+        old = self._index().to_json(self.name)
+        index = self._index().with_entry(entry, tag)
+        new = index.to_json(self.name)
+        if self._part or new != old:
+            try:
+                self._commit(new)
+            except BaseException:
+                self.close()
+                raise
+            self._image_index = index
+        return descriptor
+
+    def _prepare(self) -> PartFile:
+        """The archive in preparation, which holds all blobs of the present one."""
+        if self._part is None:
+            part = PartFile(self.path)
+            try:
+                part.write(_member(OCI_LAYOUT, LAYOUT_FILE) + _folder("blobs") + _folder(BLOBS))
+                blobs = {}
+                for digest, content in self._stored.items():
+                    part.write(tar_header(f"{BLOBS}/{digest[7:]}", content.size))
+                    blobs[digest] = FileContent(part.path, part.size, content.size)
+                    part.copy(content)
+                    part.write(bytes(-part.size % BLOCK))
+            except BaseException:
+                part.discard()
+                raise
+            self._part, self._pending = part, blobs
+        return self._part
+
+    def _take_back(self, part: PartFile, size: int) -> None:
+        try:
+            part.truncate(size)
+        except DestinationError:
+            self.close()
+
+    def _commit(self, index: bytes) -> None:
+        part = self._prepare()
+        part.write(_member(INDEX, index) + END)
+        with locked(self.path.with_name(f".{self.path.name[:100]}.ocibridge.lock")):
+            if _stamp(self.path) != self._stamp:
+                raise StoreError(
+                    f"{self.name} was changed by another process during the push",
+                    hint="run the command again; what the other process stored is kept",
+                )
+            part.publish()
+            self._stamp = _stamp(self.path)
+        self._stored = {
+            digest: FileContent(self.path, content.offset, content.size) for digest, content in self._pending.items()
+        }
+        self._part, self._pending = None, {}
+
+    def close(self) -> None:
+        """Discard what was pushed since the last manifest."""
+        if self._part:
+            self._part.discard()
+            self._part, self._pending = None, {}
+
+
+def _member(name: str, data: bytes) -> bytes:
+    return tar_header(name, len(data)) + data + bytes(-len(data) % BLOCK)
+
+
+def _folder(name: str) -> bytes:
+    header = bytearray(tar_header(name + "/", 0))
+    header[100:108] = b"0000755\0"
+    header[156:157] = DIRECTORY
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """What changes when another file takes the place of `path`; None where there is none."""
+    with reading(path):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _scan(path: Path, limits: Limits) -> dict[str, FileContent]:
+    """The files of a layout in a tar archive; contents of members are passed over, not read."""
+    with reading(path):
+        if not path.is_file():
+            raise FormatError(f"{path} is not a file", hint="write oci:DIR for a layout that is a folder")
+    with _Jumper(FileContent(path)) as jumper:
+        if jumper.starts_with(_GZIP, _ZSTD):
+            raise FormatError(f"{path} is compressed", hint="decompress it first, with gunzip or unzstd")
+        return dict(_files(jumper, path, limits))
+
+
+def _files(jumper: _Jumper, path: Path, limits: Limits) -> Iterator[tuple[str, FileContent]]:
+    seen: set[str] = set()
+    for entry in read_tar(jumper, str(path), limits):
+        if entry.path not in ("", "."):
+            check_path(entry.path, str(path))
+        if entry.kind == DIRECTORY or not _belongs(entry.path):
+            jumper.jump(entry.size)
+            continue
+        if entry.kind != REGULAR or entry.path in seen:
+            what = "is a link" if entry.kind != REGULAR else "appears twice"
+            raise FormatError(f"{path}: {show(entry.path)} {what}", hint="such an archive can be read in two ways")
+        seen.add(entry.path)
+        yield entry.path, FileContent(path, jumper.position, entry.size)
+        jumper.jump(entry.size)
+
+
+def _belongs(name: str) -> bool:
+    folder, _, last = name.rpartition("/")
+    return name in (OCI_LAYOUT, INDEX) or (folder == BLOBS and SHA256.fullmatch(last) is not None)
+
+
+class _Jumper(io.RawIOBase):
+    """A file whose bytes after a `jump` are counted and not read."""
+
+    def __init__(self, content: FileContent) -> None:
+        with reading(content.path):
+            self._file = open(content.path, "rb", buffering=0)
+        self._path = content.path
+        self._size = content.size
+        self._blank = 0
+        self.position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def starts_with(self, *magics: bytes) -> bool:
+        with reading(self._path):
+            head = self._file.read(max(map(len, magics)))
+        return any(head.startswith(magic) for magic in magics)
+
+    def jump(self, count: int) -> None:
+        self._blank = count
+
+    def readinto(self, buffer: object, /) -> int:
+        target = memoryview(buffer).cast("B")[: self._size - self.position]  # type: ignore[arg-type]
+        if self._blank:
+            count = min(len(target), self._blank)
+            self._blank -= count
+        else:
+            with reading(self._path):
+                self._file.seek(self.position)
+                count = self._file.readinto(target)
+        self.position += count
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

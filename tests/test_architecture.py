@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports point downwards only (docs/architecture.md), and two rules for every file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "ocibridge"
+MAX_LINES = 500
+
+GROUND = {"errors", "settings"}
+FLOOR = GROUND | {"content", "model", "oci", "paths"}
+STORES = FLOOR | {"layers"}
+TRANSFER = STORES | {"stores"}
+VERBS = TRANSFER | {"transfer", "formats", "dialects"}
+TOP = VERBS | {"verbs"}
+
+# What each room may import, beside itself. A name with a dot allows that one module of a room.
+ALLOWED = {
+    "errors": set[str](),
+    "settings": set[str](),
+    "paths": GROUND,
+    "content": GROUND,
+    "model": GROUND | {"content"},
+    "oci": GROUND | {"paths"},
+    "layers": FLOOR,
+    "stores": STORES,
+    "transfer": TRANSFER | {"formats.base"},
+    "formats": FLOOR | {"layers"},
+    "dialects": FLOOR | {"layers"},
+    "verbs": VERBS,
+    "mirror": TOP,
+    "volume": TOP,
+    "trust": TOP,
+    "schemas": TOP,
+    "__main__": {"cli"},
+    "cli": TOP | {"mirror", "volume", "trust", "schemas", ""},
+    "": TOP | {"mirror", "volume", "trust"},
+}
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path, package: Path = PACKAGE) -> str:
+    """Dotted name below the package; empty for the package itself."""
+    return ".".join(path.relative_to(package).with_suffix("").parts).removesuffix("__init__").removesuffix(".")
+
+
+def imports(text: str, module: str, is_package: bool) -> Iterator[str]:
+    """Modules of the package that a module imports, wherever in the file; dotted names below the package."""
+    here = ["ocibridge", *module.split(".")] if module else ["ocibridge"]
+    folder = here if is_package else here[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = folder[: len(folder) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            # "from . import x" may name a module or something in it; the longer name says more.
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name == "ocibridge" or name.startswith("ocibridge."):
+                yield name[len("ocibridge.") :]
+
+
+def violations(text: str, module: str, is_package: bool) -> list[str]:
+    room = module.partition(".")[0]
+    found = []
+    for name in imports(text, module, is_package):
+        target, _, rest = name.partition(".")
+        if not target or not ((PACKAGE / target).is_dir() or (PACKAGE / f"{target}.py").is_file()):
+            target = ""  # a name of ocibridge/__init__.py
+        if target == room or target in ALLOWED[room] or f"{target}.{rest.partition('.')[0]}" in ALLOWED[room]:
+            continue
+        found.append(f"{module or 'ocibridge'} imports {name or 'ocibridge'}")
+    return found
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(sources()) > 20
+
+
+@pytest.mark.parametrize("path", sources(), ids=module_of)
+def test_imports_point_downwards(path: Path) -> None:
+    module = module_of(path)
+    assert module.partition(".")[0] in ALLOWED, "a new room needs its place in ALLOWED and in docs/architecture.md"
+    assert violations(path.read_text(encoding="utf-8"), module, path.name == "__init__.py") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("from ..stores.base import Store", "formats.folder"),
+        ("from ...transfer import copy", "formats.carton.reader"),
+        ("import ocibridge.dialects.cnai", "stores.layout"),
+        ("from ..formats.carton import Carton", "transfer.restore"),
+        ("from ..formats import carton", "transfer.restore"),
+        ("from ..formats.base import Sink", "dialects.cnai"),
+        ("from ocibridge.dialects import cnai", "formats.folder"),
+        ("from .. import formats", "stores.layout"),
+        ("from .. import push", "stores.layout"),
+        ("from ..model import Model", "oci.digest"),
+        ("from .stores import base", "content"),
+        ("if TYPE_CHECKING:\n    from ..stores.base import Store", "formats.folder"),
+        ("def f():\n    from ..stores.base import Store", "layers.tar"),
+        ("from ..mirror import plan", "trust.sign"),
+        ("from ..cli import main", "verbs.push"),
+    ],
+)
+def test_violations_are_seen(text: str, module: str) -> None:
+    assert len(violations(text, module, False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("from ..formats.base import Sink, StoredModel", "transfer.restore"),
+        ("from ..layers.tar import read_tar", "stores.archive"),
+        ("from .base import Store", "stores.layout"),
+        ("import json\nfrom pathlib import Path", "errors"),
+        ("from .. import __version__", "cli.main"),
+        ("from ..mirror import plan", "cli.main"),
+    ],
+)
+def test_what_is_allowed_passes(text: str, module: str) -> None:
+    assert violations(text, module, False) == []
+
+
+def python_files() -> list[Path]:
+    folders = ("ocibridge", "tests", "benchmarks", "examples", "docs", ".ci")
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_every_file_names_its_licence() -> None:
+    def has_line(path: Path) -> bool:
+        return "# SPDX-License-Identifier: Apache-2.0" in path.read_text(encoding="utf-8").splitlines()[:3]
+
+    assert [str(path.relative_to(ROOT)) for path in python_files() if not has_line(path)] == []
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {module_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
