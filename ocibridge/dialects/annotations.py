@@ -4,23 +4,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, RootModel, ValidationError
 
 from ..errors import FormatError
-from ..layers import Layer, LayerDigests
+from ..layers import Encoding, StoredLayer
 from ..model import FileEntry, Role
 from ..oci import Document, canonical_json
+from ..oci import manifest as oci
 from ..oci.digest import SHA256
 from ..oci.document import first_problem
-from ..paths import check_path
+from ..paths import check_path, show
 
 OURS = "org.ocibridge."
 FORMAT = OURS + "format"
 IDENTITY = OURS + "identity"
 FILES = OURS + "files"
 SYMLINKS = OURS + "symlinks"
+ROLE = OURS + "role"
 
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -55,14 +58,15 @@ class FileListing(RootModel[list[ListedFile]]):
     """Value of `org.ocibridge.files`: the files of a layer, in the order of the layer."""
 
 
-def listing(layer: Layer, digests: LayerDigests) -> str:
-    """The value of `org.ocibridge.files` for a layer."""
+def listing(files: Sequence[FileEntry]) -> str | None:
+    """The value of `org.ocibridge.files`, or None where size or sha256 of a file is not known."""
     rows = [
-        ListedFile(path=file.path, size=file.size, sha256=sha256)
-        for file, sha256 in zip(layer.files, digests.files, strict=True)
+        {"path": file.path, "size": file.size, "sha256": file.sha256}
+        for file in sorted(files, key=lambda file: file.path.encode())
     ]
-    rows.sort(key=lambda row: row.path.encode())
-    return canonical_json([row.model_dump(exclude_none=True) for row in rows]).decode()
+    if not rows or any(None in row.values() for row in rows):
+        return None
+    return canonical_json(rows).decode()
 
 
 def parse_listing(value: str, role: Role, owner: str) -> tuple[FileEntry, ...]:
@@ -103,3 +107,70 @@ def file_size(value: str | None) -> int | None:
         return None
     size = document.get("size") if isinstance(document, dict) else None
     return size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None
+
+
+_PER_LAYER = (FILES, ROLE)
+_SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
+_OCI_WRITTEN = (
+    oci.ANNOTATION_TITLE,
+    oci.ANNOTATION_DESCRIPTION,
+    oci.ANNOTATION_LICENSES,
+    oci.ANNOTATION_SOURCE,
+    oci.ANNOTATION_URL,
+    oci.ANNOTATION_VERSION,
+    oci.ANNOTATION_CREATED,
+)
+
+
+def is_written(key: str) -> bool:
+    """Whether a manifest annotation is one that every dialect writes anew."""
+    return key.startswith((OURS, *_SPECIFIED)) or key in _OCI_WRITTEN
+
+
+def file_origin(layer: StoredLayer) -> dict[str, str]:
+    """What a format has said of the one file of a layer; see `ocibridge.model.ModelFile.origin`."""
+    return {
+        key.removeprefix(OURS): value
+        for key, value in (layer.descriptor.annotations or {}).items()
+        if key.startswith(OURS) and key not in _PER_LAYER
+    }
+
+
+def guessed(layer: StoredLayer) -> bool:
+    """Whether a layer is marked as a guess."""
+    found = layer.descriptor.annotations or {}
+    return any(found.get(prefix + "file.mediatype.untested") == "true" for prefix in _SPECIFIED)
+
+
+def file_path(annotations: Mapping[str, str], owner: str) -> str | None:
+    """The path of a layer of one file, in either namespace, else by its title.
+
+    Raises:
+        FormatError: there are two that differ, or it is unsafe.
+    """
+    given = {annotations[key] for prefix in _SPECIFIED if (key := prefix + "filepath") in annotations}
+    if len(given) > 1:
+        raise FormatError(f"{owner} has two paths, {' and '.join(sorted(map(show, given)))}")
+    path = given.pop() if given else annotations.get(oci.ANNOTATION_TITLE)
+    return None if path is None else check_path(path, owner)
+
+
+def named_file(layer: StoredLayer) -> tuple[FileEntry, ...]:
+    """The one file that the annotations of a tar layer of another tool name, if they do."""
+    annotations = layer.descriptor.annotations or {}
+    path = file_path(annotations, layer.descriptor.digest)
+    return () if path is None else (FileEntry(path, layer.role),)
+
+
+def plain_diff_id(layer: StoredLayer) -> str:
+    """The diff id of a layer whose config does not give it.
+
+    Raises:
+        FormatError: the layer is compressed, so that only its bytes could tell.
+    """
+    if layer.encoding in (Encoding.TAR_GZIP, Encoding.TAR_ZSTD):
+        raise FormatError(
+            f"the config gives no diff id for the compressed layer {layer.descriptor.digest}",
+            hint="pull the model and push it again in the dialect wanted",
+        )
+    return layer.descriptor.digest

@@ -10,10 +10,10 @@ from ..errors import FormatError
 from ..layers import Encoding, StoredLayer
 from ..model import FileEntry, Role, StoredModel
 from ..oci import Descriptor, Digest, Index, Manifest, parse_document
-from ..oci import manifest as oci
-from ..paths import check_collisions, check_path, show
+from ..paths import check_collisions, show
 from ..settings import DEFAULT_LIMITS, Limits
 from . import annotations as keys
+from . import draft
 from .config import ModelConfig, info_of, parse_config
 
 _NAMESPACES = ("cnai", "cncf")
@@ -130,7 +130,7 @@ def _model(manifest: Manifest, config: ModelConfig | None, layers: tuple[StoredL
         files=tuple(files),
         complete=complete,
         identity=annotations.get(keys.IDENTITY),
-        **({"info": info_of(config)} if config else {}),
+        info=info_of(config) if config else draft.info_of(annotations),
         origin={
             key[prefix:]: value
             for key, value in annotations.items()
@@ -153,7 +153,7 @@ def _layer(descriptor: Descriptor, owner: str) -> StoredLayer:
             f"{owner} has the media type {show(descriptor.media_type)}, which no model specification knows",
             hint="read it with the tool that wrote it",
         )
-    path = _path(annotations, owner)
+    path = keys.file_path(annotations, owner)
     listed = annotations.get(keys.FILES)
     if encoding is Encoding.RAW:
         if path is None:
@@ -168,16 +168,11 @@ def _layer(descriptor: Descriptor, owner: str) -> StoredLayer:
     return StoredLayer(descriptor, encoding, role)
 
 
-def _path(annotations: dict[str, str], owner: str) -> str | None:
-    given = {annotations[key] for space in _NAMESPACES if (key := f"org.{space}.model.filepath") in annotations}
-    if len(given) > 1:
-        raise FormatError(f"{owner} has two paths, {' and '.join(sorted(map(show, given)))}")
-    path = given.pop() if given else annotations.get(oci.ANNOTATION_TITLE)
-    return None if path is None else check_path(path, owner)
-
-
 def _draft_role(annotations: dict[str, str]) -> Role:
-    """The role of a layer of seed 003, whose annotations are booleans."""
+    """The role of a layer of seed 003: ours where we wrote it, else what its boolean annotations say."""
+    own = annotations.get(keys.ROLE)
+    if own in {role.value for role in Role}:
+        return Role(own)
 
     def marked(*names: str) -> bool:
         return any(annotations.get(f"org.{space}.model.{name}") == "true" for space in _NAMESPACES for name in names)

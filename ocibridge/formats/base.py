@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..content import Reader
-from ..model import Model, StoredModel
+from ..model import Model, Role, StoredModel
 from ..settings import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from .check import CheckSink
 
 __all__ = ["Format", "ReadOptions", "Sink", "StoredModel", "WriteOptions", "pick"]
 
@@ -24,11 +27,16 @@ class ReadOptions:
     Attributes:
         fetch_links: Whether files that are only named by URL may be fetched.
         links_hosts: Hosts (`host` or `host:port`) they may be fetched from; empty allows any host.
+        strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
+        roles: Globs and the roles of the files that they match, before all other rules; the first match decides
+            (for model folders, see `ocibridge.formats.tree`).
         limits: See `ocibridge.settings.Limits`.
     """
 
     fetch_links: bool = False
     links_hosts: tuple[str, ...] = ()
+    roles: tuple[tuple[str, Role], ...] = ()
+    strip_from: bool = False
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -115,12 +123,16 @@ class Format(Protocol):
         ...
 
     def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
-        """A sink that writes `stored` to `dest`.
+        """A sink that writes `stored` to `dest`; `options.packed` decides over what `suits` says of the name.
 
         Raises:
             FormatError: the stored model cannot be written in this format.
             DestinationError: `dest` exists, or cannot be written.
         """
+        ...
+
+    def checker(self, stored: StoredModel) -> CheckSink:
+        """A sink that writes nothing and checks `stored` against all that the format's own metadata promises."""
         ...
 
 

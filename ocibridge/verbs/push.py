@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..dialects import cnai
 from ..dialects.packing import Compress, Layers
+from ..dialects.writing import DraftOptions, draft
 from ..errors import UsageError
 from ..formats.base import ReadOptions
 from ..oci import Reference, parse_reference
@@ -70,13 +70,13 @@ def push(
     reference = parse_reference(target) if isinstance(target, str) else target
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
-    options = cnai.DraftOptions(Layers(layers), Compress(compress), dict(annotations or {}), created or _source_date())
+    options = DraftOptions(Layers(layers), Compress(compress), dict(annotations or {}), created or _source_date())
     if options.layers is Layers.RAW_FILES and options.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
     model = read_model(Path(source), ReadOptions(fetch_links, tuple(links_hosts)))
-    draft = cnai.draft(model, options)
+    plan = draft(model, options)
     with open_store(reference, registry, create=True) as store:
-        done = publish(draft, store, reference.version, concurrency=concurrency, progress=progress)
+        done = publish(plan, store, reference.version, concurrency=concurrency, progress=progress)
     return PushReport(
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidReference, SourceError, reading
-from ..formats.base import Format, ReadOptions, pick
+from ..formats.base import Format, ReadOptions, StoredModel, pick
+from ..formats.check import CheckSink
 from ..model import Model
 from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
 from ..paths import show
@@ -41,6 +42,12 @@ def read_model(path: Path, options: ReadOptions) -> Model:
             hint=f"give one of: {', '.join(each.name for each in known)}",
         )
     return found.read(path, options)
+
+
+def checker(stored: StoredModel) -> CheckSink:
+    """The sink that checks a stored model against all that its format knows."""
+    found = next((each for each in formats() if each.name == stored.format), None)
+    return found.checker(stored) if found else CheckSink(stored)
 
 
 def path_or_reference(text: str) -> Path | Reference:

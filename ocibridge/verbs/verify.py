@@ -3,25 +3,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..content import Reader, chunks
 from ..errors import IntegrityError
-from ..formats.base import ReadOptions, Sink, StoredModel
+from ..formats.base import ReadOptions
 from ..layers import Encoding, Layer, StoredLayer, describe
 from ..model import Model, ModelFile
 from ..oci import Reference
-from ..paths import show
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
 from .reports import VerifyReport
-from .sources import open_store, path_or_reference, read_model
+from .sources import checker, open_store, path_or_reference, read_model
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -97,7 +93,7 @@ def _verify_artifact(
         artifact = fetched.artifact
         for layer in artifact.layers:
             _check_diff_id(layer)
-        sink = CheckSink(artifact.model)
+        sink = checker(artifact.model)
         identity = restore(artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress)
     size = sum(layer.descriptor.size for layer in artifact.layers)
     proven = [
@@ -126,52 +122,3 @@ def _check_diff_id(layer: StoredLayer) -> None:
             f"the config gives the diff id {layer.diff_id} for the uncompressed layer {layer.descriptor.digest}",
             hint="the artifact was built wrongly: publish it again",
         )
-
-
-class CheckSink(Sink):
-    """Takes every file, keeps its hash, and writes nothing.
-
-    Attributes:
-        hashes: Hex sha256 by path.
-        listed: Number of files whose sha256 the manifest lists.
-    """
-
-    parallel = True
-
-    def __init__(self, stored: StoredModel) -> None:
-        self._stored = stored
-        self._expected = {file.path: file.sha256 for file in stored.files}
-        self._lock = threading.Lock()
-        self._manifest = b""
-        self.hashes: dict[str, str] = {}
-        self.listed = 0
-
-    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
-        """Read one file to its end and hash it."""
-        digest = hashlib.sha256()
-        kept = bytearray()
-        keep = path == "MANIFEST" and size <= settings.DEFAULT_LIMITS.metadata
-        for chunk in chunks(reader):
-            if keep:
-                kept += chunk
-            if sha256 is None:
-                digest.update(chunk)
-        found = sha256 or digest.hexdigest()
-        expected = self._expected.get(path)
-        if expected not in (None, found):
-            raise IntegrityError(f"{show(path)} has the sha256 {found}, the manifest lists {expected}")
-        with self._lock:
-            self.hashes[path] = found
-            self.listed += expected is not None
-            self._manifest = bytes(kept) if keep else self._manifest
-
-    def commit(self) -> str | None:
-        """Check the files against the format's own metadata."""
-        if self._stored.format != "carton":
-            return None
-        from ..formats.carton import check_manifest
-
-        return check_manifest(self._manifest, self.hashes, self._stored)
-
-    def abort(self) -> None:
-        """Nothing was written."""

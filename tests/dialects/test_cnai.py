@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ocibridge.dialects.cnai import DraftOptions, draft
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
+from ocibridge.dialects.writing import DraftOptions, draft
 from ocibridge.errors import FormatError, LimitError
 from ocibridge.layers import Sealed, describe
 from ocibridge.model import Model, Role

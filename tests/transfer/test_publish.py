@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ocibridge.content import BytesContent, Content, Reader
-from ocibridge.dialects.cnai import DraftOptions, draft
 from ocibridge.dialects.packing import Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
+from ocibridge.dialects.writing import DraftOptions, draft
 from ocibridge.errors import IntegrityError, NotFound, StoreError
 from ocibridge.formats.base import Sink
 from ocibridge.model import ByteCount, Model, ModelFile, Role, ignore_bytes

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a manifest: a model as a draft of an artifact, and an artifact again in other words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from ..errors import LimitError
+from ..layers import Draft, Encoding, LayerDigests, Sealed
+from ..model import FileEntry, Model, ModelInfo
+from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
+from ..oci import manifest as oci
+from ..settings import DEFAULT_LIMITS, Limits
+from . import annotations as keys
+from .cnai import Cnai
+from .config import rfc3339
+from .packing import Compress, Layers, Packed, pack
+from .reading import StoredArtifact
+from .vocabulary import FinishedLayer, Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class DraftOptions:
+    """How a model becomes an artifact.
+
+    Attributes:
+        layers: See `Layers`.
+        compress: See `Compress`; only for tar layers.
+        annotations: Manifest annotations of the user; they win over ours.
+        created: Creation time to record; none is recorded without it, so that digests do not depend on the day.
+        vocabulary: The dialect; None is `cnai`.
+        limits: See `ocibridge.settings.Limits`.
+    """
+
+    layers: Layers = Layers.TAR
+    compress: Compress = Compress.NONE
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    created: datetime | None = None
+    vocabulary: Vocabulary | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a manifest says of the whole model."""
+
+    info: ModelInfo
+    format: str | None
+    identity: str | None
+    symlinks: Mapping[str, str]
+    origin: Mapping[str, str]
+    annotations: Mapping[str, str]
+    created: datetime | None
+
+
+def draft(model: Model, options: DraftOptions) -> Draft:
+    """Plan the artifact of a model; no file is read.
+
+    Raises:
+        FormatError: the model cannot be expressed (see `pack`).
+        UsageError: the dialect has no name for these layers.
+    """
+    vocabulary = options.vocabulary or Cnai(bare_raw=options.layers is Layers.RAW)
+    packed = pack(model.files, options.layers, options.compress)
+    vocabulary.check([each.layer.encoding for each in packed])
+    about = _About(
+        info=replace(model.info, created_at=options.created) if options.created else model.info,
+        format=model.format,
+        identity=model.identity,
+        symlinks={file.path: file.symlink for file in model.files if file.symlink},
+        origin=model.origin,
+        annotations=options.annotations,
+        created=options.created,
+    )
+
+    def seal_with(digests: Sequence[LayerDigests]) -> Sealed:
+        layers = [_finished(each, found) for each, found in zip(packed, digests, strict=True)]
+        return seal(about, layers, vocabulary, options.limits)
+
+    return Draft(tuple(each.layer for each in packed), seal_with)
+
+
+def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
+    layer = packed.layer
+    return FinishedLayer(
+        role=packed.role,
+        encoding=layer.encoding,
+        digest=found.digest,
+        size=found.size,
+        diff_id=found.diff_id,
+        files=tuple(
+            FileEntry(file.path, packed.role, file.size, sha256)
+            for file, sha256 in zip(layer.files, found.files, strict=True)
+        ),
+        guessed=any(file.guessed for file in layer.files),
+        origin=layer.files[0].origin if len(layer.files) == 1 else {},
+    )
+
+
+def reword(artifact: StoredArtifact, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> Sealed:
+    """The same layers under the names of another dialect; no layer byte changes.
+
+    Raises:
+        UsageError: the dialect has no name for a layer of the artifact.
+        FormatError: the artifact does not say what the other dialect has to say.
+    """
+    vocabulary.check([each.encoding for each in artifact.layers])
+    annotations = artifact.manifest.annotations or {}
+    model = artifact.model
+    layers = [
+        FinishedLayer(
+            role=each.role,
+            encoding=each.encoding,
+            digest=each.descriptor.digest,
+            size=each.descriptor.size,
+            diff_id=each.diff_id or keys.plain_diff_id(each),
+            files=each.files or keys.named_file(each),
+            guessed=keys.guessed(each),
+            origin=keys.file_origin(each),
+        )
+        for each in artifact.layers
+    ]
+    about = _About(
+        info=model.info,
+        format=model.format,
+        identity=model.identity,
+        symlinks={file.path: file.symlink for file in model.files if file.symlink},
+        origin=model.origin,
+        annotations={key: value for key, value in annotations.items() if not keys.is_written(key)},
+        created=model.info.created_at,
+    )
+    return seal(about, layers, vocabulary, limits)
+
+
+def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabulary, limits: Limits) -> Sealed:
+    """Write config and manifest.
+
+    Raises:
+        LimitError: the manifest would be larger than registries take.
+    """
+    config, config_type = vocabulary.config(about.info, [each.diff_id for each in finished])
+    config_descriptor = Descriptor.of(config, config_type)
+    for listed in (True, False):
+        layers = [vocabulary.layer(each, _layer_annotations(each, vocabulary, listed)) for each in finished]
+        manifest = Manifest(
+            artifact_type=vocabulary.artifact_type,
+            config=config_descriptor,
+            layers=layers,
+            annotations=_manifest_annotations(about, vocabulary) or None,
+        ).to_json()
+        if len(manifest) <= limits.manifest:
+            return Sealed(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
+    raise LimitError(
+        f"a manifest of {len(finished)} layers has {len(manifest)} bytes, registries take {limits.manifest}",
+        hint="use --layers tar, which lets small files share layers",
+    )
+
+
+def _layer_annotations(layer: FinishedLayer, vocabulary: Vocabulary, listed: bool) -> dict[str, str]:
+    prefix = f"org.{vocabulary.namespace}.model."
+    found = {}
+    if len(layer.files) == 1:
+        file = layer.files[0]
+        found[oci.ANNOTATION_TITLE] = file.path
+        found[prefix + "filepath"] = file.path
+        if file.size is not None:
+            metadata = keys.FileMetadata(name=file.path.rpartition("/")[2], size=file.size)
+            found[prefix + "file.metadata+json"] = metadata.to_json().decode()
+        found |= {keys.OURS + key: value for key, value in layer.origin.items()}
+    if layer.guessed:
+        found[prefix + "file.mediatype.untested"] = "true"
+    if listed and layer.encoding is not Encoding.RAW and (listing := keys.listing(layer.files)):
+        found[keys.FILES] = listing
+    return dict(sorted(found.items()))
+
+
+def _manifest_annotations(about: _About, vocabulary: Vocabulary) -> dict[str, str]:
+    info = about.info
+    found = {
+        keys.FORMAT: about.format,
+        keys.IDENTITY: about.identity,
+        oci.ANNOTATION_TITLE: info.title or info.name,
+        oci.ANNOTATION_DESCRIPTION: info.description,
+        oci.ANNOTATION_LICENSES: " AND ".join(info.licenses),
+        oci.ANNOTATION_SOURCE: info.source_url,
+        oci.ANNOTATION_URL: info.doc_url,
+        oci.ANNOTATION_VERSION: info.version,
+        oci.ANNOTATION_CREATED: rfc3339(about.created) if about.created else None,
+        **vocabulary.annotations(info),
+    }
+    if about.symlinks:
+        found[keys.SYMLINKS] = canonical_json(dict(sorted(about.symlinks.items()))).decode()
+    found |= {keys.OURS + key: value for key, value in about.origin.items()}
+    found |= about.annotations
+    return {key: value for key, value in sorted(found.items()) if value}

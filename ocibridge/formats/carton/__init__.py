@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cartons, version 1 of the format (seed 000): `.carton` archives and unpacked folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import reading
+from ...model import Model
+from ..base import ReadOptions, Sink, StoredModel, WriteOptions
+from ..check import CheckSink
+from .checker import CartonCheckSink
+from .manifest import MANIFEST, Manifest, parse_manifest
+from .reader import CARTON_TOML, read_carton
+from .toml import CartonToml, parse_carton_toml
+from .writer import CartonFolderSink, CartonZipSink
+
+__all__ = [
+    "CartonFolderSink",
+    "CartonFormat",
+    "CartonToml",
+    "CartonZipSink",
+    "Manifest",
+    "parse_carton_toml",
+    "parse_manifest",
+    "read_carton",
+]
+
+_SUFFIX = ".carton"
+_TAIL = 64 * 1024
+
+
+class CartonFormat:
+    """The carton format (a `Format`).
+
+    ```python
+    model = CartonFormat().read(Path("digits.carton"), ReadOptions())
+    ```
+    """
+
+    name = "carton"
+
+    def matches(self, path: Path) -> bool:
+        """Whether `path` is a `.carton` file, an unpacked carton, or a zip archive that ends like a carton."""
+        if path.is_dir():
+            return (path / MANIFEST).is_file() and (path / CARTON_TOML).is_file()
+        return path.is_file() and (self.suits(path) or _looks_like_carton(path))
+
+    def read(self, path: Path, options: ReadOptions) -> Model:
+        """Read the carton at `path`; see `read_carton`."""
+        return read_carton(path, options)
+
+    def suits(self, dest: Path) -> bool:
+        """Whether `dest` is named `*.carton`."""
+        return dest.suffix.lower() == _SUFFIX
+
+    def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+        """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says."""
+        packed = self.suits(dest) if options.packed is None else options.packed
+        return (CartonZipSink if packed else CartonFolderSink)(dest, stored, options)
+
+    def checker(self, stored: StoredModel) -> CheckSink:
+        """See `CartonCheckSink`."""
+        return CartonCheckSink(stored)
+
+
+def _looks_like_carton(path: Path) -> bool:
+    with reading(path), open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return False
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        tail = file.read(_TAIL)
+    return MANIFEST.encode() in tail and CARTON_TOML.encode() in tail

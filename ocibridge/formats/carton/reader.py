@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A carton, archive or folder, as a model (seed 000).
+
+Reading checks the structure and the metadata; the bytes of the other files are checked against the sha256 of their
+row by whoever reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...content import Content, read_all
+from ...errors import FormatError, IntegrityError, LimitError
+from ...model import Model, ModelFile
+from ...paths import show
+from .. import symlinks
+from ..base import ReadOptions
+from .box import Box, open_box
+from .links import LinkFetcher, parse_links, public_url
+from .manifest import LINKS, MANIFEST, UNLISTED, Manifest, parse_manifest
+from .roles import role_of
+from .toml import index_warnings, parse_carton_toml
+
+CARTON_TOML = "carton.toml"
+INDEX_TOML = "tensor_data/index.toml"
+
+
+def read_carton(path: Path, options: ReadOptions) -> Model:
+    """Read the carton at `path`.
+
+    The files of the model are the rows of MANIFEST in its order, the files without a row, and MANIFEST itself.
+
+    Raises:
+        SourceError: it cannot be read, or a linked file cannot be fetched.
+        FormatError: it breaks the rules of the format, or has links that may not be fetched.
+        IntegrityError: its metadata does not match MANIFEST.
+        LimitError: something is larger than `options.limits`.
+    """
+    return _Carton(path, options).model()
+
+
+class _Carton:
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self._owner = str(path)
+        self._options = options
+        self._box: Box = open_box(path, options.limits)
+        if MANIFEST not in self._box.files:
+            raise FormatError(f"{self._owner} has no MANIFEST, so it is no carton", hint="pack the model as a carton")
+        data = self._small(MANIFEST, self._box.files[MANIFEST])
+        self._manifest: Manifest = parse_manifest(data, self._owner, options.limits.metadata)
+        self._resolved = symlinks.resolve(self._box.links, self._box.files, self._owner)
+
+    def model(self) -> Model:
+        rows = self._manifest.rows
+        missing = [path for path in rows if path not in self._box.files and path not in self._box.links]
+        fetched = self._fetch(missing)
+        files = [self._file(path, fetched.get(path)) for path in rows]
+        extras = sorted({*self._box.files, *self._box.links}.difference(rows, UNLISTED))
+        files += [self._file(path, None) for path in extras]
+        files.append(self._file(MANIFEST, None))
+        contents = {file.path: file.content for file in files}
+        if CARTON_TOML not in contents:
+            raise FormatError(f"{self._owner} has no carton.toml, so it is no carton", hint="pack the model again")
+        where = f"{self._owner}: carton.toml"
+        data = self._verified(CARTON_TOML, contents[CARTON_TOML])
+        toml, problems = parse_carton_toml(data, where, self._options.limits.metadata)
+        return Model(
+            format="carton",
+            files=tuple(files),
+            identity=self._manifest.identity,
+            info=toml.info(),
+            origin={"carton.manifest_hash": self._manifest.sha256, **toml.origin()},
+            warnings=(
+                *self._box.warnings,
+                *self._manifest.warnings,
+                *problems,
+                *self._index(contents),
+                *self._oddities(extras),
+            ),
+        )
+
+    def _file(self, path: str, fetched: Content | None) -> ModelFile:
+        target = self._resolved.get(path, path)
+        content = fetched or self._box.files[target]
+        rows = self._manifest.rows
+        sha256 = self._manifest.sha256 if path == MANIFEST else rows.get(path)
+        if path in self._box.links and sha256 and rows.get(target) != sha256:
+            raise FormatError(
+                f"{self._owner}: the symbolic link {show(path)} leads to {show(target)}, which has not the sha256 that "
+                "MANIFEST gives for the link",
+                hint="pack the model again",
+            )
+        role, guessed = role_of(path, content.size)
+        return ModelFile(path, role, content, sha256, self._box.links.get(path), guessed)
+
+    def _fetch(self, missing: list[str]) -> dict[str, Content]:
+        if not missing:
+            return {}
+        links = None
+        if LINKS in self._box.files:
+            data = self._small(LINKS, self._box.files[LINKS])
+            links = parse_links(data, self._owner, self._options.limits.metadata)
+        urls = {path: links.of(self._manifest.rows[path]) if links else [] for path in missing}
+        for path in missing:
+            if not urls[path]:
+                raise FormatError(
+                    f"{self._owner}: MANIFEST lists {show(path)}, but there is neither such a file nor a link to one",
+                    hint="the carton is incomplete; fetch or pack it again",
+                )
+        if not self._options.fetch_links:
+            raise FormatError(
+                f"{self._owner}: {show(missing[0])} is not in the carton, only linked from "
+                f"{public_url(urls[missing[0]][0])}",
+                hint="allow it to be fetched with --fetch-links, or only from one host with --links-host HOST",
+            )
+        fetcher = LinkFetcher(self._options.links_hosts, self._options.limits)
+        return {path: fetcher.fetch(path, self._manifest.rows[path], urls[path]) for path in missing}
+
+    def _index(self, contents: dict[str, Content]) -> tuple[str, ...]:
+        if INDEX_TOML not in contents:
+            return (f"{INDEX_TOML} is missing; the carton client panics when it loads such a carton",)
+        data = self._verified(INDEX_TOML, contents[INDEX_TOML])
+        return index_warnings(data, contents, self._options.limits.metadata)
+
+    def _oddities(self, extras: list[str]) -> Iterator[str]:
+        for path in extras:
+            yield (
+                f"{show(path)} is not in MANIFEST; it is carried, and the carton client shows it to the runner, but "
+                "the manifest hash does not cover it"
+            )
+        if LINKS in self._box.files or LINKS in self._box.links:
+            yield "LINKS is not carried: every file is in the artifact itself; the manifest hash stays the same"
+
+    def _verified(self, path: str, content: Content) -> bytes:
+        data = self._small(path, content)
+        expected = self._manifest.rows.get(path)
+        if expected and hashlib.sha256(data).hexdigest() != expected:
+            raise IntegrityError(
+                f"{self._owner}: {path} has not the sha256 that MANIFEST gives for it", hint="fetch or pack it again"
+            )
+        return data
+
+    def _small(self, path: str, content: Content) -> bytes:
+        limit = self._options.limits.metadata
+        if content.size > limit:
+            raise LimitError(f"{self._owner}: {path} has {content.size} bytes, more than the {limit} accepted")
+        return read_all(content)

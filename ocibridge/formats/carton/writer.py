@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cartons from stored models: a zip archive or a folder, MANIFEST as it was, every row checked."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ...content import BytesContent, Reader
+from ...errors import FormatError, IntegrityError, LimitError, UsageError
+from ...paths import check_collisions, check_path, show
+from ...settings import Limits
+from .. import symlinks
+from ..base import Sink, StoredModel, WriteOptions
+from ..folder import FolderSink, check_size, check_stored, pieces
+from ..staging import Staging
+from ..zip import METHODS, Entry, ZipWriter
+from .manifest import LINKS, MANIFEST, parse_manifest
+
+_LAST = {MANIFEST: 1, LINKS: 2}
+_DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
+
+
+def member_order(path: str) -> tuple[int, bytes]:
+    """Sort key of the members of a carton: by UTF-8 path, then MANIFEST, then LINKS."""
+    return _LAST.get(path, 0), path.encode()
+
+
+class CartonFolderSink(FolderSink):
+    """Writes an unpacked carton; see `FolderSink`.
+
+    Raises:
+        FormatError: `stored` is no carton; see also `FolderSink`.
+    """
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        _check_carton(stored, dest)
+        super().__init__(dest, stored, options)
+        self._promise = Promise(str(dest), stored, options.limits)
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`."""
+        if path == MANIFEST:
+            reader = self._promise.keep(reader, size).open()
+        super().write(path, size, reader, sha256)
+
+    def check(self) -> str:
+        """Check every row of MANIFEST."""
+        return self._promise.check(self.hashes)
+
+
+class CartonZipSink(Sink):
+    """Writes a `.carton` file under a temporary name beside `dest`.
+
+    If all sizes are known and nothing is compressed, each member has its place from the start and they may arrive in
+    any order and at once. Otherwise members lie in the order in which they arrive; the directory is sorted either way.
+
+    Args:
+        dest: The file; must not exist unless `options.force`.
+        stored: What will arrive, as far as is known.
+        options: See `WriteOptions`.
+
+    Raises:
+        FormatError: `stored` is no carton, or has names or links that cannot be written.
+        DestinationError: `dest` exists, or cannot be written.
+        UsageError: there is no such zip method.
+    """
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        if options.zip_method not in METHODS:
+            raise UsageError(f"there is no zip method {options.zip_method!r}", hint=f"use {', '.join(METHODS)}")
+        _check_carton(stored, dest)
+        self._owner = str(dest)
+        check_stored(stored, self._owner)
+        self._method = options.zip_method
+        self._links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
+        self._promise = Promise(self._owner, stored, options.limits)
+        self._hashes: dict[str, str] = {}
+        self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+        self._laid_out = stored.complete and self._method == "stored"
+        self.parallel = self._laid_out
+        self._staging = Staging(dest, suffix=".part", force=options.force)
+        self._zip = ZipWriter(self._staging.temp, label=self._owner)
+        if self._laid_out:
+            sizes = {file.path: file.size or 0 for file in stored.files}
+            for path in sorted(sizes, key=member_order):
+                self._place(path, sizes[path])
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`."""
+        check_path(path, self._owner)
+        with self._lock:
+            self._claim(path, size)
+        try:
+            self._hashes[path] = self._store(path, size, reader, sha256)
+        except BaseException:
+            # Whoever lost the line may try again.
+            del self._hashes[path]
+            raise
+
+    def commit(self) -> str:
+        """Check every row of MANIFEST, finish the archive, and rename."""
+        check_collisions(self._hashes, self._owner)
+        links = {path: target for path, target in self._links.items() if path in self._hashes}
+        identity = self._promise.check(self._hashes)
+        missing = self._entries.keys() - self._hashes.keys()
+        if missing:
+            raise IntegrityError(f"{self._owner}: the file {show(min(missing))} did not arrive", hint=_DAMAGED)
+        symlinks.check_targets(links, self._hashes, self._owner)
+        for path in sorted(links, key=member_order):
+            if not self._laid_out:
+                self._place(path, 0)
+            self._zip.fill(self._entries[path], [links[path].encode()])
+        self._zip.finish([self._entries[path] for path in sorted(self._entries, key=member_order)])
+        self._zip.close()
+        self._staging.publish_file()
+        return identity
+
+    def abort(self) -> None:
+        """Remove the temporary file."""
+        self._zip.close()
+        self._staging.discard()
+
+    def _store(self, path: str, size: int, reader: Reader, sha256: str | None) -> str:
+        if path == MANIFEST:
+            reader = self._promise.keep(reader, size).open()
+        digest = hashlib.sha256()
+        linked = path in self._links
+        vouched = None if linked else sha256
+        data = pieces(reader, size) if vouched else _hashed(pieces(reader, size), digest)
+        if linked:
+            check_size(path, sum(map(len, data)), size)
+        elif self._laid_out:
+            self._zip.fill(self._entries[path], data)
+        else:
+            with self._lock:
+                method = "stored" if path in _LAST else self._method
+                self._entries[path] = self._zip.append(path, size, data, method)
+        return vouched or digest.hexdigest()
+
+    def _place(self, path: str, size: int) -> None:
+        link = self._links.get(path)
+        size = size if link is None else len(link.encode())
+        self._entries[path] = self._zip.place(path, size, symlink=link is not None)
+
+    def _claim(self, path: str, size: int) -> None:
+        if path in self._hashes:
+            raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=_DAMAGED)
+        if self._laid_out:
+            entry = self._entries.get(path)
+            if not entry or (path not in self._links and entry.size != size):
+                raise IntegrityError(
+                    f"{self._owner}: the file {show(path)} with {size} bytes is not what the artifact announced",
+                    hint=_DAMAGED,
+                )
+        self._hashes[path] = ""
+
+
+class Promise:
+    """What MANIFEST and the publisher promise about what arrives."""
+
+    def __init__(self, owner: str, stored: StoredModel, limits: Limits) -> None:
+        self._owner = owner
+        self._identity = stored.identity
+        self._limit = limits.metadata
+        self._manifest: bytes | None = None
+
+    def keep(self, reader: Reader, size: int) -> BytesContent:
+        """Read MANIFEST, remember it, and give it back."""
+        if size > self._limit:
+            raise LimitError(f"{self._owner}: MANIFEST has {size} bytes, more than the {self._limit} accepted")
+        self._manifest = b"".join(bytes(chunk) for chunk in pieces(reader, size))
+        return BytesContent(self._manifest)
+
+    def check(self, hashes: Mapping[str, str]) -> str:
+        """The identity, if each row has arrived with its sha256."""
+        if self._manifest is None:
+            raise FormatError(f"{self._owner}: no MANIFEST arrived, so it is no carton", hint=_DAMAGED)
+        manifest = parse_manifest(self._manifest, self._owner, self._limit)
+        for path, sha256 in manifest.rows.items():
+            if path not in hashes:
+                raise IntegrityError(f"{self._owner}: the file {show(path)} of MANIFEST did not arrive", hint=_DAMAGED)
+            if hashes[path] != sha256:
+                raise IntegrityError(
+                    f"{self._owner}: the file {show(path)} has not the sha256 that MANIFEST gives for it",
+                    hint=_DAMAGED,
+                )
+        if self._identity not in (None, manifest.identity):
+            raise IntegrityError(
+                f"{self._owner} would be {manifest.identity}, but was published as {self._identity}", hint=_DAMAGED
+            )
+        return manifest.identity
+
+
+def _check_carton(stored: StoredModel, dest: Path) -> None:
+    if stored.complete and not any(file.path == MANIFEST for file in stored.files):
+        raise FormatError(
+            f"cannot write {dest}: the artifact has no MANIFEST, so it is no carton",
+            hint="pull it as a folder (--as folder)",
+        )
+    if any(file.symlink is not None and file.path in _LAST for file in stored.files):
+        raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)
+
+
+def _hashed(data: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
+    for chunk in data:
+        digest.update(chunk)
+        yield chunk

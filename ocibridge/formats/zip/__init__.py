@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zip archives, read strictly and written deterministically; for every format that is one."""
+
+from .content import MemberContent
+from .decoders import Decoder, inflater, unzstd
+from .reader import Member, check_names, read_directory
+from .writer import METHODS, Entry, ZipWriter
+
+__all__ = [
+    "METHODS",
+    "Decoder",
+    "Entry",
+    "Member",
+    "MemberContent",
+    "ZipWriter",
+    "check_names",
+    "inflater",
+    "read_directory",
+    "unzstd",
+]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixed parts of the zip records (APPNOTE 6.3.10, sections 4.3 and 4.5), little-endian without padding."""
+
+from __future__ import annotations
+
+import struct
+
+STORED = 0
+DEFLATED = 8
+ZSTD = 93
+
+LOCAL = struct.Struct("<4s5H3L2H")
+"""signature, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length"""
+CENTRAL = struct.Struct("<4s2B5H3L5H2L")
+"""signature, made by (version, system), version needed, flags, method, time, date, crc, compressed size, size, name
+length, extra length, comment length, disk, internal attributes, external attributes, offset of the local header"""
+END = struct.Struct("<4s4H2LH")
+"""signature, disk, disk of the directory, entries on this disk, entries, directory size, directory offset, comment
+length"""
+END64 = struct.Struct("<4sQ2H2L4Q")
+"""signature, size of the rest, made by, version needed, disk, disk of the directory, entries on this disk, entries,
+directory size, directory offset"""
+LOCATOR = struct.Struct("<4sLQL")
+"""signature, disk of the zip64 end record, its offset, number of disks"""
+EXTRA = struct.Struct("<2H")
+"""id, length"""
+
+LOCAL_SIGNATURE = b"PK\x03\x04"
+CENTRAL_SIGNATURE = b"PK\x01\x02"
+END_SIGNATURE = b"PK\x05\x06"
+END64_SIGNATURE = b"PK\x06\x06"
+LOCATOR_SIGNATURE = b"PK\x06\x07"
+
+MAX16 = 0xFFFF
+MAX32 = 0xFFFFFFFF
+ZIP64_EXTRA = 0x0001
+UNICODE_PATH_EXTRA = 0x7075
+
+FLAG_DESCRIPTOR = 0x0008
+FLAG_UTF8 = 0x0800
+FLAGS_ENCRYPTED = 0x0001 | 0x0040 | 0x2000
+FLAG_PATCH = 0x0020
+
+SYSTEM_UNIX = 3

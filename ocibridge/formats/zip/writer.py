@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zip archives whose bytes depend on nothing but names, contents and order.
+
+Fixed date, mode, versions and compression parameters; no data descriptors; zip64 where a size or an offset needs it.
+Every byte goes to a position that is known when it is written, so members whose sizes are known in advance can be
+filled by several threads in any order. Compressed bytes depend on the codec too: libzstd is pinned by the version range
+of the `zstandard` package, and a Python built against zlib-ng writes other deflate bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import zstandard
+
+from ...content import fsync
+from ...errors import IntegrityError, writing
+from ...paths import show
+from . import records as r
+
+METHODS = {"stored": r.STORED, "deflate": r.DEFLATED, "zstd": r.ZSTD}
+"""Names of the methods that can be written."""
+
+DEFLATE_LEVEL = 6
+ZSTD_LEVEL = 3
+
+_DATE = 1 << 5 | 1  # 1980-01-01, the first date there is
+_MODE_FILE = 0o100644
+_MODE_SYMLINK = 0o120777
+_VERSIONS = {r.STORED: 20, r.DEFLATED: 20, r.ZSTD: 63}
+_VERSION_ZIP64 = 45
+
+
+@dataclass(slots=True)
+class Entry:
+    """One member being written; sizes and offsets in bytes."""
+
+    name: str
+    size: int
+    method: int
+    symlink: bool
+    wide: bool
+    header_offset: int
+    compressed_size: int = 0
+    crc: int = 0
+    done: bool = False
+
+    @property
+    def data_offset(self) -> int:
+        """Where its data begins."""
+        return self.header_offset + r.LOCAL.size + len(self.name.encode()) + (20 if self.wide else 0)
+
+    @property
+    def version(self) -> int:
+        """Version needed to extract (APPNOTE 4.4.3.2)."""
+        return max(_VERSIONS[self.method], _VERSION_ZIP64 if self.wide else 0)
+
+    def local(self) -> bytes:
+        """Its local header."""
+        name = self.name.encode()
+        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 16) + _quads(self.size, self.compressed_size) if self.wide else b""
+        return (
+            r.LOCAL.pack(r.LOCAL_SIGNATURE, self.version, *self._common(name), *self._sizes(), len(name), len(extra))
+            + name
+            + extra
+        )
+
+    def central(self) -> bytes:
+        """Its directory record."""
+        name = self.name.encode()
+        far = self.header_offset >= r.MAX32
+        wide = [self.size, self.compressed_size] if self.wide else []
+        wide += [self.header_offset] if far else []
+        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 8 * len(wide)) + _quads(*wide) if wide else b""
+        version = max(self.version, _VERSION_ZIP64 if wide else 0)
+        mode = _MODE_SYMLINK if self.symlink else _MODE_FILE
+        return (
+            r.CENTRAL.pack(
+                r.CENTRAL_SIGNATURE,
+                version,
+                r.SYSTEM_UNIX,
+                version,
+                *self._common(name),
+                *self._sizes(),
+                len(name),
+                len(extra),
+                *(0, 0, 0, mode << 16),
+                min(self.header_offset, r.MAX32),
+            )
+            + name
+            + extra
+        )
+
+    def _common(self, name: bytes) -> tuple[int, ...]:
+        return (0 if name.isascii() else r.FLAG_UTF8, self.method, 0, _DATE, self.crc)
+
+    def _sizes(self) -> tuple[int, int]:
+        return (r.MAX32, r.MAX32) if self.wide else (self.compressed_size, self.size)
+
+
+class ZipWriter:
+    """Writes a new zip archive at `path`.
+
+    ```python
+    with ZipWriter(path) as archive:
+        slot = archive.place("a.bin", 3)
+        archive.append("b.bin", 3, [b"xyz"], "zstd")
+        archive.fill(slot, [b"abc"])
+        archive.finish()
+    ```
+
+    Args:
+        path: The file, which must not exist.
+        label: What to call it in messages; None takes `path`.
+
+    `place` and `append` are called by one thread at a time; `fill` by any number of threads.
+
+    Raises:
+        DestinationError: the file exists or cannot be made; also from every method, where it cannot be written.
+    """
+
+    def __init__(self, path: str | Path, *, label: str | None = None) -> None:
+        self._path = label or path
+        self._position = 0
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+        with writing(self._path):
+            self._file = open(path, "xb", buffering=0)
+
+    def place(self, name: str, size: int, *, symlink: bool = False) -> Entry:
+        """Reserve room for a Stored member of `size` bytes at the end of what is there."""
+        entry = Entry(name, size, r.STORED, symlink, size >= r.MAX32, self._position, compressed_size=size)
+        self._position = entry.data_offset + size
+        self._entries.append(entry)
+        return entry
+
+    def fill(self, entry: Entry, pieces: Iterable[bytes | memoryview]) -> None:
+        """Write the bytes of a member for which there is room.
+
+        Raises:
+            IntegrityError: there are more or fewer bytes than the room is for.
+        """
+        crc = done = 0
+        for piece in pieces:
+            if done + len(piece) > entry.size:
+                raise _wrong_size(entry)
+            self._write(entry.data_offset + done, piece)
+            crc = zlib.crc32(piece, crc)
+            done += len(piece)
+        if done != entry.size:
+            raise _wrong_size(entry)
+        entry.crc = crc
+        self._write(entry.header_offset, entry.local())
+        entry.done = True
+
+    def append(self, name: str, size: int, pieces: Iterable[bytes | memoryview], method: str = "stored") -> Entry:
+        """Write a member at the end of what is there.
+
+        Args:
+            name: Its name.
+            size: Length of its bytes before compression.
+            pieces: The bytes, in pieces whose lengths depend on nothing but `size` (see `ocibridge.content.chunks`).
+            method: `stored`, `deflate` or `zstd`.
+
+        Raises:
+            IntegrityError: there are more or fewer than `size` bytes.
+        """
+        number = METHODS[method]
+        if number == r.STORED:
+            entry = self.place(name, size)
+            try:
+                self.fill(entry, pieces)
+            except BaseException:
+                self._entries.pop()
+                self._position = entry.header_offset
+                raise
+            return entry
+        # Neither codec makes data longer by more than this, so the header's length is known before the data.
+        wide = size + size // 128 + 1024 >= r.MAX32
+        entry = Entry(name, size, number, False, wide, self._position)
+        done = 0
+
+        def counted() -> Iterator[bytes | memoryview]:
+            nonlocal done
+            for piece in pieces:
+                done += len(piece)
+                if done > size:
+                    raise _wrong_size(entry)
+                entry.crc = zlib.crc32(piece, entry.crc)
+                yield piece
+            if done != size:
+                raise _wrong_size(entry)
+
+        for packed in _compress(counted(), size, number):
+            self._write(entry.data_offset + entry.compressed_size, packed)
+            entry.compressed_size += len(packed)
+        self._write(entry.header_offset, entry.local())
+        entry.done = True
+        self._position = entry.data_offset + entry.compressed_size
+        self._entries.append(entry)
+        return entry
+
+    def finish(self, order: Sequence[Entry] | None = None) -> None:
+        """Write the directory and flush everything to the disk.
+
+        Args:
+            order: Its order; None takes that in which the members were placed.
+        """
+        entries = self._entries if order is None else order
+        if len(entries) != len(self._entries) or not all(entry.done for entry in entries):
+            raise ValueError("a member is not written or not listed")
+        directory = b"".join(entry.central() for entry in entries)
+        directory += _end(len(entries), len(directory), self._position)
+        self._write(self._position, directory)
+        end = self._position + len(directory)
+        with writing(self._path):
+            # A member that was begun and given up may have left more than is needed.
+            self._file.truncate(end)
+            fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file; harmless when it is closed."""
+        self._file.close()
+
+    def __enter__(self) -> ZipWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, offset: int, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        with writing(self._path):
+            while view:
+                count = self._write_some(offset, view)
+                view, offset = view[count:], offset + count
+
+    def _write_some(self, offset: int, view: memoryview) -> int:
+        if hasattr(os, "pwrite"):
+            return os.pwrite(self._file.fileno(), view, offset)
+        with self._lock:
+            self._file.seek(offset)
+            return self._file.write(view)
+
+
+def _compress(pieces: Iterable[bytes | memoryview], size: int, method: int) -> Iterator[bytes]:
+    if method == r.DEFLATED:
+        deflate = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, 8, zlib.Z_DEFAULT_STRATEGY)
+        for piece in pieces:
+            yield deflate.compress(piece)
+        yield deflate.flush()
+    else:
+        zstd = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=False, threads=0).compressobj(size=size)
+        for piece in pieces:
+            yield zstd.compress(piece)
+        yield zstd.flush()
+
+
+def _end(count: int, size: int, offset: int) -> bytes:
+    wide = b""
+    if count >= r.MAX16 or size >= r.MAX32 or offset >= r.MAX32:
+        fields = (0, 0, count, count, size, offset)
+        wide = r.END64.pack(r.END64_SIGNATURE, r.END64.size - 12, _VERSION_ZIP64, _VERSION_ZIP64, *fields)
+        wide += r.LOCATOR.pack(r.LOCATOR_SIGNATURE, 0, offset + size, 1)
+    small = min(count, r.MAX16)
+    return wide + r.END.pack(r.END_SIGNATURE, 0, 0, small, small, min(size, r.MAX32), min(offset, r.MAX32), 0)
+
+
+def _quads(*values: int) -> bytes:
+    return b"".join(value.to_bytes(8, "little") for value in values)
+
+
+def _wrong_size(entry: Entry) -> IntegrityError:
+    return IntegrityError(
+        f"{show(entry.name)} has not the {entry.size} bytes that were promised", hint="run the command again"
+    )

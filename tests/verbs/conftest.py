@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cartons made by the genuine client, and the link server that one of them needs."""
+
+from __future__ import annotations
+
+import http.server
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+IDENTITY = "carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471"
+MODEL_PT = "3761c452b7ae24ada1b917a335b18c4ab1c9097f49d67b0cab3cef7fd4ab1ba2"
+CARTONS = ("digits.carton", "digits-stored.carton", "digits-links.carton", "digits-unpacked")
+
+
+@pytest.fixture
+def carton(tmp_path: Path, link_server: None) -> Callable[[str], Path]:
+    """Path of one of the fixtures, by name."""
+
+    def find(name: str) -> Path:
+        if name != "digits-unpacked":
+            return FIXTURES / name
+        folder = tmp_path / name
+        if not folder.exists():
+            with tarfile.open(FIXTURES / "digits-unpacked.tar") as archive:
+                archive.extractall(folder, filter="data")
+        return folder
+
+    return find
+
+
+@pytest.fixture
+def link_server() -> Iterator[None]:
+    """Serves the one file that digits-links.carton only links to, at the address written in it."""
+    with zipfile.ZipFile(FIXTURES / "digits-stored.carton") as archive:
+        data = archive.read("model/model.pt")
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path == f"/{MODEL_PT}"
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Length", str(len(data) if found else 0))
+            self.end_headers()
+            if found:
+                self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        allow_reuse_address = True
+
+    with Server(("127.0.0.1", 18999), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
