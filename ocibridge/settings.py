@@ -78,3 +78,13 @@ def source_date_epoch() -> int | None:
 
 ZIP_METHODS = ("stored", "deflate", "zstd")
 """Ways to compress the members of a zip archive that is written."""
+
+
+def debug() -> bool:
+    """Whether `OCIBRIDGE_DEBUG` asks for tracebacks."""
+    return os.environ.get("OCIBRIDGE_DEBUG", "0") not in ("", "0")
+
+
+def ollama_models() -> Path | None:
+    """`OLLAMA_MODELS`: the folder in which Ollama keeps its models, or None."""
+    return _path("OLLAMA_MODELS")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocibridge inspect`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import options
+from .output import columns, human_size, result, warn
+
+if TYPE_CHECKING:
+    from ..verbs.reports import InspectReport
+
+_SHORT = 12
+
+
+def add(commands: options.Commands[Any]) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "inspect",
+        "Show what a model is: metadata, files, layers, identity.",
+        "ocibridge inspect localhost:5000/models/digits:v1 --json",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("subject", metavar="ANY", help="a path or a reference")
+    options.add_json(parser)
+    options.add_links(parser)
+    options.add_registry(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Inspect, and print."""
+    links = options.links_options(args)
+    registry = options.registry_options(args)
+    from ..verbs.inspect import inspect
+
+    report = inspect(args.subject, registry=registry, **links)
+    if args.json:
+        result(report.to_json())
+        return
+    warn(report.warnings)
+    result(*described(report))
+
+
+def described(report: InspectReport) -> list[str]:
+    """The report for people: short digests in tables, first lines of long texts; `--json` has it all."""
+    head = {
+        "subject": report.subject,
+        "identity": report.identity,
+        "digest": report.digest,
+        "format": report.format,
+        "dialect": report.dialect,
+        "artifact type": report.artifact_type,
+    }
+    info = _rows(report.info.model_dump(by_alias=True))
+    origin = _rows(report.origin)
+    seen = {value for _, value in [*_rows(head), *info, *origin]}
+    annotations = [row for row in _rows(report.annotations) if row[1] not in seen]
+    lines = columns(_rows(head), indent="")
+    for title, rows in (("metadata", info), ("origin", origin), ("annotations", annotations)):
+        if rows:
+            lines += ["", title, *columns(rows)]
+    return lines + _files(report) + _layers(report)
+
+
+def _rows(mapping: Mapping[str, object]) -> list[tuple[str, str]]:
+    rows = []
+    for key, value in mapping.items():
+        text = ", ".join(value) if isinstance(value, list) else str(value or "")
+        first, *more = text.strip().splitlines() or [""]
+        if first:
+            rows.append((key, first + (" …" if more else "")))
+    return rows
+
+
+def _layers(report: InspectReport) -> list[str]:
+    rows = [(human_size(each.size), each.digest.partition(":")[2][:_SHORT], each.media_type) for each in report.layers]
+    if not rows:
+        return []
+    return ["", f"layers ({len(rows)})", *columns([("size", "digest", "media type"), *rows])]
+
+
+def _files(report: InspectReport) -> list[str]:
+    rows = [
+        (
+            each.role,
+            "-" if each.size is None else human_size(each.size),
+            each.sha256[:_SHORT] if each.sha256 else "-",
+            each.path + (f" -> {each.symlink}" if each.symlink else ""),
+        )
+        for each in report.files
+    ]
+    return ["", f"files ({len(rows)})", *columns([("role", "size", "sha256", "path"), *rows])]

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocibridge login` and `ocibridge logout`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from . import options
+from .output import printable, result
+from .passwords import credentials
+
+
+def add(commands: options.Commands[Any]) -> None:
+    """Declare both commands."""
+    parser = options.add_command(
+        commands,
+        "login",
+        "Prove credentials to a registry and store them where docker and podman do.",
+        "ocibridge login ghcr.io --username octocat",
+    )
+    parser.set_defaults(run=run_login)
+    parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
+    options.add_json(parser)
+    options.add_registry(parser)
+
+    parser = options.add_command(
+        commands, "logout", "Forget the credentials for a registry.", "ocibridge logout ghcr.io"
+    )
+    parser.set_defaults(run=run_logout)
+    parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
+    options.add_json(parser)
+    parser.add_argument("--registry-config", type=Path, metavar="FILE", help="credential file to change")
+
+
+def run_login(args: argparse.Namespace) -> None:
+    """Log in."""
+    username, password = credentials(args, required=True)
+    assert username is not None
+    assert password is not None
+    from ..verbs.login import login
+
+    args.username, args.password_stdin = None, False
+    login(args.host, username, password, registry=options.registry_options(args))
+    if args.json:
+        result(json.dumps({"host": args.host, "username": username}))
+    else:
+        result(printable(f"logged in to {args.host} as {username}"))
+
+
+def run_logout(args: argparse.Namespace) -> None:
+    """Log out."""
+    from ..stores.registry import RegistryOptions
+    from ..verbs.login import logout
+
+    removed = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
+    if args.json:
+        result(json.dumps({"host": args.host, "removed": removed}))
+    else:
+        result(printable(f"{'removed the' if removed else 'there were no'} credentials for {args.host}"))

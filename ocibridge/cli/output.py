@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+# Controls, and the marks that reorder text: nothing that a registry or an archive says may steer the terminal.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with everything escaped that a terminal would obey."""
+    return _UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def human_size(count: float) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> human_size(1536)
+        '1.5 KiB'
+    """
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    for unit in _UNITS:
+        count /= 1024
+        if abs(count) < 1023.95 or unit == _UNITS[-1]:
+            break
+    return f"{count:.1f} {unit}"
+
+
+def human_time(seconds: float) -> str:
+    """A duration for people.
+
+    Example:
+        >>> human_time(75)
+        '1 min 15 s'
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Rows as aligned text. Plain on purpose: nothing is cut at the edge of the screen, and `grep` and `awk` work."""
+    table = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in table
+    ]
+
+
+def tick() -> str:
+    """A check mark, where standard output can show one."""
+    try:
+        "✓".encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "ok"
+    return "✓"
+
+
+def result(*lines: str) -> None:
+    """Print the result of a command on standard output.
+
+    Raises:
+        SystemExit: the reader of a pipe has gone away (status 1, nothing more is said).
+        DestinationError: standard output cannot be written.
+    """
+    text = "".join(line + "\n" for line in lines)
+    out = sys.stdout
+    if out is None:  # closed by the caller, as `>&-` does
+        return
+    try:
+        out.write(text.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8"))
+        out.flush()
+    except BrokenPipeError:
+        _silence()
+        raise SystemExit(1) from None
+    except OSError as exc:
+        _silence()
+        from ..errors import DestinationError
+
+        raise DestinationError(f"cannot write to standard output: {exc.strerror}") from exc
+
+
+def _silence() -> None:
+    # What is still buffered must not fail a second time when the interpreter exits.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(message: str) -> None:
+    """Print one `ocibridge: …` line on standard error."""
+    note(f"ocibridge: {printable(message)}")
+
+
+def note(line: str) -> None:
+    """Print a line on standard error; where nobody listens, that is no failure."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print the warnings of a report on standard error."""
+    for warning in warnings:
+        say(f"warning: {warning}")

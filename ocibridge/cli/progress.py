@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a transfer looks like while it runs: bars, lines or JSON, on standard error.
+
+The workers only count; a thread of its own looks at the counts now and then: watching costs the transfer nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from ..transfer import Progress, Task
+from .output import human_size, human_time, printable
+
+LARGE = 64 * 1024 * 1024
+"""A layer of this size gets a line of its own when it is finished."""
+_WINDOW = 8.0
+"""Seconds over which the rate is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where a phase stands.
+
+    Attributes:
+        phase: See `Task`.
+        tasks: Tasks of the phase.
+        finished: Those that are finished.
+        size: Bytes of the phase.
+        done: Bytes that are where they belong, whether they moved or not.
+        rate: Bytes a second that move at present.
+        running: The tasks that run, with their bytes, the oldest first.
+    """
+
+    phase: str
+    tasks: int
+    finished: int
+    size: int
+    done: int
+    rate: float
+    running: tuple[tuple[Task, int], ...]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time that the rest takes at this rate; None where nobody can know."""
+        return (self.size - self.done) / self.rate if self.rate >= 1 and self.size > self.done else None
+
+
+class Counts(Progress):
+    """Counts what the workers report, and forwards the rare events.
+
+    Args:
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running: dict[int, list[Any]] = {}
+        self._marks: deque[tuple[float, int]] = deque()
+        self._begin("", 0, 0)
+
+    def _begin(self, phase: str, tasks: int, size: int) -> None:
+        self._phase, self._tasks, self._size = phase, tasks, size
+        self._finished = self._done = self._moved = 0
+        self._marks.clear()
+        self._marks.append((self._clock(), 0))
+
+    def plan(self, phase: str, tasks: int, size: int) -> None:
+        """See `Progress`."""
+        with self._lock:
+            self._begin(phase, tasks, size)
+
+    def start(self, task: Task) -> None:
+        """See `Progress`."""
+        with self._lock:
+            self._running[id(task)] = [task, 0]
+
+    def advance(self, task: Task, count: int) -> None:
+        """See `Progress`."""
+        with self._lock:
+            if entry := self._running.get(id(task)):
+                entry[1] += count
+            self._done += count
+            self._moved += count
+
+    def finish(self, task: Task, outcome: str) -> None:
+        """See `Progress`."""
+        with self._lock:
+            _, counted = self._running.pop(id(task), (task, 0))
+            self._finished += 1
+            # What was skipped is done, too; and what was hashed may have been more than the file.
+            self._done += (0 if outcome == "failed" else task.size) - counted
+
+    def snapshot(self) -> Snapshot:
+        """The state at this moment."""
+        with self._lock:
+            now = self._clock()
+            while len(self._marks) > 1 and now - self._marks[0][0] > _WINDOW:
+                self._marks.popleft()
+            since, moved = self._marks[0]
+            rate = (self._moved - moved) / (now - since) if now > since else 0.0
+            if now - self._marks[-1][0] >= _WINDOW / 32:
+                self._marks.append((now, self._moved))
+            running = tuple((task, max(0, count)) for task, count in self._running.values())
+            done = min(max(0, self._done), self._size)
+            return Snapshot(self._phase, self._tasks, self._finished, self._size, done, max(0.0, rate), running)
+
+    def close(self) -> None:
+        """The transfer is over, well or not."""
+
+
+class Lines(Counts):
+    """Calls `tick` every few seconds from a thread of its own, from the first plan that has work in it.
+
+    Args:
+        out: Where lines go.
+        interval: Seconds.
+        clock: See `Counts`.
+    """
+
+    def __init__(self, out: TextIO, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
+        self._out = out
+        self._interval = interval
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def plan(self, phase: str, tasks: int, size: int) -> None:
+        """See `Progress`."""
+        super().plan(phase, tasks, size)
+        if tasks and self._thread is None:
+            self._thread = threading.Thread(target=self._loop, name="ocibridge-progress", daemon=True)
+            self._thread.start()
+
+    def _loop(self) -> None:
+        while not self._stop.wait(self._interval):
+            self.tick()
+
+    def tick(self) -> None:
+        """Say where things stand."""
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _write(self, line: str) -> None:
+        # One write per line, so that lines of several threads do not mix; nobody listening is no failure.
+        with suppress(OSError, ValueError):
+            self._out.write(line + "\n")
+            self._out.flush()
+
+
+class PlainLines(Lines):
+    """A sentence every few seconds, and one for every large layer."""
+
+    def finish(self, task: Task, outcome: str) -> None:
+        """See `Progress`."""
+        super().finish(task, outcome)
+        if task.size >= LARGE:
+            self._write(f"ocibridge: {task.phase} {printable(task.label)} ({human_size(task.size)}): {outcome}")
+
+    def tick(self) -> None:
+        """See `Lines`."""
+        now = self.snapshot()
+        if now.tasks == now.finished:
+            return
+        share = f" ({now.done * 100 // now.size}%)" if now.size else ""
+        left = now.seconds_left
+        self._write(
+            f"ocibridge: {now.phase}: {now.finished} of {now.tasks}, "
+            f"{human_size(now.done)} of {human_size(now.size)}{share}, {human_size(now.rate)}/s"
+            + (f", {human_time(left)} left" if left is not None else "")
+        )
+
+
+class JsonLines(Lines):
+    """One JSON object a line: `plan`, `start`, `progress` and `finish` events."""
+
+    def plan(self, phase: str, tasks: int, size: int) -> None:
+        """See `Progress`."""
+        super().plan(phase, tasks, size)
+        self._event("plan", phase=phase, tasks=tasks, size=size)
+
+    def start(self, task: Task) -> None:
+        """See `Progress`."""
+        super().start(task)
+        self._event("start", phase=task.phase, label=task.label, size=task.size)
+
+    def finish(self, task: Task, outcome: str) -> None:
+        """See `Progress`."""
+        super().finish(task, outcome)
+        self._event("finish", phase=task.phase, label=task.label, size=task.size, outcome=outcome)
+
+    def tick(self) -> None:
+        """See `Lines`."""
+        now = self.snapshot()
+        self._event(
+            "progress",
+            phase=now.phase,
+            tasks=now.tasks,
+            finished=now.finished,
+            size=now.size,
+            done=now.done,
+            rate=round(now.rate),
+        )
+
+    def _event(self, event: str, **fields: object) -> None:
+        self._write(json.dumps({"event": event, **fields}))
+
+
+@contextmanager
+def shown(args: argparse.Namespace) -> Iterator[Progress]:
+    """The progress that `--progress`, `--quiet`, `--json` and the terminal ask for, ended with the block."""
+    mode = "none" if args.quiet else args.progress
+    if mode == "auto":
+        bars = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        # Who reads JSON wants nothing else on standard error than the JSON of an error.
+        mode = "tty" if bars else "none" if args.json else "plain"
+    if mode == "none" or sys.stderr is None:
+        yield Progress()
+        return
+    progress = _watching(mode)
+    try:
+        yield progress
+    finally:
+        progress.close()
+
+
+def _watching(mode: str) -> Counts:
+    if mode == "tty":
+        from .bars import Bars
+
+        return Bars()
+    return JsonLines(sys.stderr, 1.0) if mode == "json" else PlainLines(sys.stderr, 5.0)

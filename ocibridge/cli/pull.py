@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocibridge pull`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from . import options
+from .output import human_size, human_time, result, say, warn
+
+
+def add(commands: options.Commands[Any]) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "pull",
+        "Restore a model from an OCI artifact.",
+        "ocibridge pull localhost:5000/models/digits:v1 digits.carton",
+        "run the same command again; nothing half-done was left under the target's name",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="HOST[:PORT]/REPOSITORY[:TAG|@DIGEST], oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
+    )
+    parser.add_argument("dest", metavar="DEST", help="x.carton becomes a carton, any other name a folder")
+    parser.add_argument("--as", dest="as_format", choices=("carton", "folder"), help="whatever the name says")
+    parser.add_argument(
+        "--zip-method",
+        choices=("stored", "deflate", "zstd"),
+        default="stored",
+        help="compression of the members of a carton (default: stored)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace DEST if it exists")
+    options.add_json(parser)
+    options.add_transfer(parser)
+    options.add_registry(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Restore, and print the pinned reference of what was pulled."""
+    registry = options.registry_options(args)
+    from ..verbs.pull import pull
+    from .progress import shown
+
+    started = time.monotonic()
+    with shown(args) as progress:
+        report = pull(
+            args.source,
+            args.dest,
+            as_format=args.as_format,
+            zip_method=args.zip_method,
+            force=args.force,
+            registry=registry,
+            progress=progress,
+            **options.transfer_options(args),
+        )
+    if args.json:
+        result(report.to_json())
+        return
+    warn(report.warnings)
+    if not args.quiet:
+        name = f"{report.identity} " if report.identity else ""
+        amount = f"{report.files} files, {human_size(report.size)}"
+        say(f"pulled {name}to {report.path} ({report.format}): {amount}, in {human_time(time.monotonic() - started)}")
+    result(report.reference)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocibridge version`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from . import options
+from .output import result
+
+
+def add(commands: options.Commands[Any]) -> None:
+    """Declare the command."""
+    options.add_command(commands, "version", "Print the version.", "ocibridge version").set_defaults(run=run)
+
+
+def run(_args: argparse.Namespace) -> None:
+    """Print it."""
+    from importlib.metadata import version
+
+    result(f"ocibridge {version('ocibridge')}")

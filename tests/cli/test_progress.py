@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recorded transfer looks like in each way of showing it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import threading
+
+import pytest
+from rich.console import Console
+
+from ocibridge.cli.bars import Bars
+from ocibridge.cli.progress import Counts, JsonLines, PlainLines, shown
+from ocibridge.transfer import Progress, Task
+
+MiB = 1024 * 1024
+WEIGHT = Task("uploading", "model/weights.bin", 100 * MiB)
+SMALL = Task("uploading", "config.json", MiB)
+KNOWN = Task("uploading", "old.bin", 99 * MiB)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(progress: Counts, clock: Clock) -> None:
+    """Ten seconds into an upload of three layers, one of them skipped, with bytes sent again."""
+    progress.plan("hashing", 0, 0)
+    progress.plan("uploading", 3, 200 * MiB)
+    progress.finish(KNOWN, "skipped")
+    progress.start(WEIGHT)
+    progress.start(SMALL)
+    progress.advance(SMALL, MiB)
+    progress.finish(SMALL, "done")
+    progress.snapshot()
+    clock.now = 4.0
+    progress.advance(WEIGHT, 60 * MiB)
+    progress.snapshot()
+    clock.now = 10.0
+    progress.advance(WEIGHT, -20 * MiB)
+    progress.advance(WEIGHT, 10 * MiB)
+
+
+def test_counts() -> None:
+    clock = Clock()
+    counts = Counts(clock)
+    play(counts, clock)
+    now = counts.snapshot()
+    assert (now.phase, now.tasks, now.finished) == ("uploading", 3, 2)
+    assert (now.done, now.size) == (150 * MiB, 200 * MiB)
+    assert now.running == ((WEIGHT, 50 * MiB),)
+    assert now.rate == pytest.approx(-10 * MiB / 6) or now.rate == 0.0
+    assert now.seconds_left is None
+    counts.finish(WEIGHT, "failed")
+    assert counts.snapshot().done == 100 * MiB
+    counts.finish(WEIGHT, "failed")
+    assert counts.snapshot().running == ()
+
+
+def test_a_steady_rate_gives_the_time_left() -> None:
+    clock = Clock()
+    counts = Counts(clock)
+    counts.plan("downloading", 1, 100 * MiB)
+    task = Task("downloading", "x", 100 * MiB)
+    counts.start(task)
+    for second in range(1, 21):
+        clock.now = float(second)
+        counts.advance(task, 2 * MiB)
+        now = counts.snapshot()
+    assert now.rate == pytest.approx(2 * MiB)
+    assert now.seconds_left == pytest.approx(30)
+
+
+def test_many_threads_lose_nothing() -> None:
+    counts = Counts()
+    counts.plan("uploading", 8, 8000)
+
+    def work(number: int) -> None:
+        task = Task("uploading", str(number), 1000)
+        counts.start(task)
+        for _ in range(1000):
+            counts.advance(task, 1)
+        counts.finish(task, "done")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    now = counts.snapshot()
+    assert (now.done, now.finished, now.running) == (8000, 8, ())
+
+
+def test_plain_lines() -> None:
+    out, clock = io.StringIO(), Clock()
+    lines = PlainLines(out, 1e6, clock)
+    play(lines, clock)
+    lines.tick()
+    clock.now = 11.0
+    lines.advance(WEIGHT, 30 * MiB)
+    lines.tick()
+    lines.advance(WEIGHT, 20 * MiB)
+    lines.finish(WEIGHT, "done")
+    lines.tick()
+    lines.close()
+    assert out.getvalue().splitlines() == [
+        "ocibridge: uploading old.bin (99.0 MiB): skipped",
+        "ocibridge: uploading: 2 of 3, 150.0 MiB of 200.0 MiB (75%), 0 B/s",
+        "ocibridge: uploading: 2 of 3, 180.0 MiB of 200.0 MiB (90%), 2.9 MiB/s, 7.0 s left",
+        "ocibridge: uploading model/weights.bin (100.0 MiB): done",
+    ]
+
+
+def test_lines_come_by_themselves_and_stop_with_the_block() -> None:
+    out = io.StringIO()
+    lines = PlainLines(out, 0.01)
+    lines.plan("uploading", 1, 10)
+    for _ in range(500):
+        if out.getvalue():
+            break
+        threading.Event().wait(0.01)
+    lines.close()
+    assert out.getvalue().startswith("ocibridge: uploading: 0 of 1, 0 B of 10 B (0%), 0 B/s\n")
+    assert not [each for each in threading.enumerate() if each.name == "ocibridge-progress"]
+
+
+def test_nothing_to_do_starts_no_thread() -> None:
+    lines = PlainLines(io.StringIO(), 0.01)
+    lines.plan("hashing", 0, 0)
+    assert not [each for each in threading.enumerate() if each.name == "ocibridge-progress"]
+    lines.close()
+
+
+def test_json_lines() -> None:
+    out, clock = io.StringIO(), Clock()
+    lines = JsonLines(out, 1e6, clock)
+    play(lines, clock)
+    lines.tick()
+    lines.close()
+    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [each["event"] for each in events] == ["plan", "plan", "finish", "start", "start", "finish", "progress"]
+    assert events[2] == {
+        "event": "finish", "phase": "uploading", "label": "old.bin", "size": 99 * MiB, "outcome": "skipped",
+    }  # fmt: skip
+    assert events[-1] == {
+        "event": "progress", "phase": "uploading", "tasks": 3, "finished": 2,
+        "size": 200 * MiB, "done": 150 * MiB, "rate": 0,
+    }  # fmt: skip
+
+
+def test_a_closed_standard_error_stops_nothing() -> None:
+    out = io.StringIO()
+    out.close()
+    lines = JsonLines(out, 1e6)
+    lines.plan("uploading", 1, 1)
+    lines.close()
+
+
+def console(width: int = 100) -> Console:
+    return Console(width=width, record=True, force_terminal=True, file=io.StringIO(), color_system=None)
+
+
+def test_bars() -> None:
+    clock, screen = Clock(), console()
+    bars = Bars(screen, clock)
+    play(bars, clock)
+    bars.close()
+    screen.print(bars.render())
+    text = screen.export_text()
+    assert "model/weights.bin" in text
+    assert "50.0 MiB of 100.0 MiB" in text
+    assert "uploading 2 of 3" in text
+    assert "150.0 MiB of 200.0 MiB" in text
+    assert "0 B/s" in text
+
+
+def test_many_small_layers_do_not_flood_the_screen() -> None:
+    screen = console(60)
+    bars = Bars(screen)
+    bars.plan("verifying", 10_000, 10_000)
+    for number in range(50):
+        bars.start(Task("verifying", f"folder/[red]a rather long name that does not fit {number}", 1))
+    bars.close()
+    screen.export_text()
+    screen.print(bars.render())
+    lines = screen.export_text().splitlines()
+    assert len(lines) == 8 + 3
+    assert all(len(line) <= 60 for line in lines)
+    assert "[red]" in lines[0]
+    assert "… and 42 more" in lines
+
+
+def chosen(progress: str, *, quiet: bool = False, as_json: bool = False) -> type[Progress]:
+    with shown(argparse.Namespace(progress=progress, quiet=quiet, json=as_json)) as made:
+        return type(made)
+
+
+def test_the_mode_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert chosen("auto") is PlainLines
+    assert chosen("auto", as_json=True) is Progress
+    assert chosen("plain", as_json=True) is PlainLines
+    assert chosen("json") is JsonLines
+    assert chosen("tty") is Bars
+    assert chosen("none") is Progress
+    assert chosen("tty", quiet=True) is Progress
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert chosen("auto") is PlainLines
+    monkeypatch.setenv("TERM", "xterm")
+    assert chosen("auto") is Bars
+    assert chosen("auto", as_json=True) is Bars
+    monkeypatch.setattr(sys, "stderr", None)
+    assert chosen("auto") is Progress
