@@ -64,8 +64,9 @@ def test_another_user_gets_the_same_digest(tmp_path: Path) -> None:
     """Where the tests run as root; elsewhere the user is the one who runs them, which the golden digests cover."""
     ocibridge.push(FIXTURES / "digits.carton", f"oci:{tmp_path}/mine:v1")  # imports all that the child cannot
     user = 65534 if os.geteuid() == 0 else os.geteuid()
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder.stat().st_mode & 0o777 == 0o700:
+            folder.chmod(0o711)
     home = tmp_path / "home"
     home.mkdir()
     shutil.copyfile(FIXTURES / "digits.carton", home / "digits.carton")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..formats.base import ReadOptions
 from ..oci import Reference
-from .artifacts import fetch_artifact
 from .reports import InspectReport, LayerReport, file_report, info_report, path_report
 from .sources import open_store, path_or_reference, read_model
 
@@ -43,6 +42,8 @@ def inspect(
     found = path_or_reference(os.fspath(subject)) if isinstance(subject, str | os.PathLike) else subject
     if isinstance(found, Path):
         return path_report(str(found), read_model(found, ReadOptions(fetch_links, tuple(links_hosts))))
+    from .artifacts import fetch_artifact
+
     with open_store(found, registry) as store:
         fetched = fetch_artifact(store, found)
     artifact = fetched.artifact

@@ -30,4 +30,4 @@ def test_light_commands(argv: list[str]) -> None:
 
 
 def test_inspecting_a_path_needs_neither_a_registry_nor_bars(carton: Path) -> None:
-    assert imported("inspect", str(carton)) & {"oras", "requests", "rich"} == set()
+    assert imported("inspect", str(carton)) & {"oras", "requests", "rich", "httpx"} == set()

@@ -18,7 +18,7 @@ from ...paths import show
 from .. import symlinks
 from ..base import ReadOptions
 from .box import Box, open_box
-from .links import LinkFetcher, parse_links, public_url
+from .links import parse_links, public_url
 from .manifest import LINKS, MANIFEST, UNLISTED, Manifest, parse_manifest
 from .roles import role_of
 from .toml import index_warnings, parse_carton_toml
@@ -115,6 +115,8 @@ class _Carton:
                 f"{public_url(urls[missing[0]][0])}",
                 hint="allow it to be fetched with --fetch-links, or only from one host with --links-host HOST",
             )
+        from .fetch import LinkFetcher
+
         fetcher = LinkFetcher(self._options.links_hosts, self._options.limits)
         return {path: fetcher.fetch(path, self._manifest.rows[path], urls[path]) for path in missing}
 

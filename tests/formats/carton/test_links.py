@@ -177,14 +177,14 @@ def test_rejected_answers(tmp_path: Path, server: LinkServer, temporary_folder: 
     ],
 )
 def test_rejected_urls(tmp_path: Path, url: str, sentence: str) -> None:
-    fetcher = links.LinkFetcher(("127.0.0.1:80", "[::1]"), Limits())
+    fetcher = fetch.LinkFetcher(("127.0.0.1:80", "[::1]"), Limits())
     with pytest.raises(SourceError, match=sentence) as caught:
         fetcher.fetch("a", "0" * 64, [url])
     assert "secret" not in str(caught.value)
 
 
 def test_no_downgrade() -> None:
-    fetcher = links.LinkFetcher((), Limits())
+    fetcher = fetch.LinkFetcher((), Limits())
     before = fetcher._allowed("https://example.org/a", None)
     assert str(fetcher._allowed("/b", before)) == "https://example.org/b"
     with pytest.raises(links._Rejected, match="from https to http"):

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OCI registries (opencontainers distribution-spec)."""
+
+from .http import Hosts
+from .login import login, logout
+from .options import RegistryOptions, Retry
+from .store import RegistryStore
+
+__all__ = ["Hosts", "RegistryOptions", "RegistryStore", "Retry", "login", "logout"]

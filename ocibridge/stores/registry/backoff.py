@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting: one state per host, shared by all that talk to it."""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+import threading
+import time
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+import httpx
+
+from ...errors import NetworkError
+from .options import Retry
+from .problems import Answer, causes
+
+_FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+
+
+class Backoff:
+    """What the threads that use one host know together.
+
+    Attributes:
+        answered: Whether the host has answered at all.
+    """
+
+    def __init__(self) -> None:
+        self.answered = False
+        self._until = 0.0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody send a request for this many seconds."""
+        with self._lock:
+            self._until = max(self._until, time.monotonic() + seconds)
+
+    def wait(self, seconds: float = 0.0) -> None:
+        """Sleep for `seconds`, and as long as the host is held.
+
+        Raises:
+            NetworkError: the host was closed meanwhile.
+        """
+        until = max(self._until, time.monotonic() + seconds)
+        while (left := until - time.monotonic()) > 0 and not self._stopped.is_set():
+            self._stopped.wait(left)
+            until = max(until, self._until)
+        if self._stopped.is_set():
+            raise NetworkError("the connection was closed by this program")
+
+    def stop(self) -> None:
+        """Wake and stop everybody who waits."""
+        self._stopped.set()
+
+
+def is_transient(status: int) -> bool:
+    """Whether the same request may succeed later: 408, 429 and 5xx except 501 and 505."""
+    return status in (408, 429) or (status >= 500 and status not in (501, 505))
+
+
+def allowed_tries(exc: Exception, retry: Retry, answered: bool) -> int:
+    """How many tries in a row may end with this exception."""
+    if isinstance(exc, _FINAL):
+        return 1
+    chain = list(causes(exc))
+    if any(isinstance(cause, ssl.SSLError) for cause in chain) and isinstance(exc, httpx.ConnectError):
+        return 1
+    if any(isinstance(cause, socket.gaierror) for cause in chain) and not answered:
+        return 1
+    if isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout) and not answered:
+        return retry.unreachable
+    return retry.attempts
+
+
+def pause(failures: int, retry: Retry) -> float:
+    """Seconds to wait after so many failures in a row: exponential, with jitter."""
+    full = min(retry.longest, retry.first * 2.0 ** (failures - 1))
+    return full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
+
+
+def retry_after(answer: Answer) -> float | None:
+    """Seconds that an answer asks us to wait, if it does: a number or an HTTP date."""
+    value = answer.headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())

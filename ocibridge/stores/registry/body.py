@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request body that can be sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+
+from ...content import Content, chunks
+from ...errors import IntegrityError
+from ...model import ByteCount, ignore_bytes
+from ...settings import KiB
+
+SEND_SIZE = 256 * KiB
+"""Bytes handed to the socket at once; larger pieces are copied more often on their way than they save calls."""
+
+
+class ContentBody(httpx.SyncByteStream):
+    """A range of a content, opened anew for each try.
+
+    Args:
+        content: The bytes.
+        offset: First byte to send.
+        length: Bytes to send; None sends the rest, which must then be the content's end.
+        on_bytes: Told what was handed to the connection. When the body has to be sent again, it is told a negative
+            number first, which takes back what did not count.
+    """
+
+    def __init__(
+        self, content: Content, offset: int = 0, length: int | None = None, on_bytes: ByteCount = ignore_bytes
+    ) -> None:
+        self._content = content
+        self._offset = offset
+        self._to_end = length is None
+        self.length = content.size - offset if length is None else length
+        self._on_bytes = on_bytes
+        self._sent = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, from the start.
+
+        Raises:
+            IntegrityError: the content is shorter or longer than it said.
+        """
+        self.take_back()
+        left = self.length
+        with self._content.open(self._offset) as reader:
+            for view in chunks(reader, max(1, min(SEND_SIZE, left))):
+                piece = bytes(view[:left])
+                if len(piece) < len(view) and self._to_end:
+                    raise self._changed()
+                left -= len(piece)
+                if not left and self._to_end and reader.read(1):
+                    raise self._changed()
+                if piece:
+                    yield piece
+                    self._sent += len(piece)
+                    self._on_bytes(len(piece))
+                if not left:
+                    break
+        if left:
+            raise self._changed()
+
+    def take_back(self) -> None:
+        """Say that the bytes sent so far did not count."""
+        if self._sent:
+            self._on_bytes(-self._sent)
+            self._sent = 0
+
+    @staticmethod
+    def _changed() -> IntegrityError:
+        return IntegrityError(
+            "the source changed its size while it was read",
+            hint="run the command again once nothing writes to it",
+        )

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one way to a registry host: connections, TLS, timeouts, redirects, retries. No request leaves by another."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib import metadata
+from types import TracebackType
+from urllib.parse import urljoin
+
+import httpx
+
+from ...errors import LimitError, OcibridgeError, StoreError, UsageError, reading
+from ...settings import MiB
+from .auth import Authenticator, Scope, same_origin
+from .backoff import Backoff, allowed_tries, is_transient, pause, retry_after
+from .body import ContentBody
+from .credentials import CredentialSources
+from .options import RegistryOptions, base_url, is_local
+from .problems import Answer, broken, refused
+
+CONNECT_TIMEOUT = 10.0
+READ_TIMEOUT = 60.0
+COMMIT_TIMEOUT = 300.0
+"""Seconds until the answer to a closing PUT: the registry may hash the whole blob first."""
+WRITE_TIMEOUT = 60.0
+MAX_REDIRECTS = 5
+_FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
+_ERROR_BODY = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, as often as it has to be sent.
+
+    Attributes:
+        method: HTTP method.
+        url: Path on the registry host, or a whole URL.
+        what: The operation for messages, as a noun: `pulling the manifest v1`.
+        owner: Whose operation it is: host and repository.
+        scope: What the token has to allow; None sends no credentials whatever the host.
+        headers: Request headers.
+        body: Request body.
+        limit: Largest body accepted in an answer, in bytes.
+        read_timeout: Seconds without a byte of the answer.
+        follow: Whether redirects are followed.
+    """
+
+    method: str
+    url: str
+    what: str
+    owner: str
+    scope: Scope | None = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | ContentBody | None = None
+    limit: int = 4 * MiB
+    read_timeout: float = READ_TIMEOUT
+    follow: bool = True
+
+
+class Host:
+    """Everything that one registry host has in this process: connections, tokens, back-off.
+
+    Args:
+        name: Host with its port, as the user wrote it.
+        options: See `RegistryOptions`.
+
+    Raises:
+        UsageError: the options cannot work.
+        SourceError: a certificate file cannot be read.
+    """
+
+    def __init__(self, name: str, options: RegistryOptions) -> None:
+        self.name = name
+        self.options = options
+        try:
+            self.origin = httpx.URL(base_url(name, options.plain_http))
+        except httpx.InvalidURL as exc:
+            raise UsageError(f"{name} is not a valid registry host ({exc})") from None
+        self.backoff = Backoff()
+        self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
+        self._lock = threading.Lock()
+        self._own: httpx.Client | None = None
+        self._foreign: httpx.Client | None = None
+
+    def request(self, call: Call, accept: tuple[int, ...] | None = (200,)) -> Answer:
+        """Send until there is an answer with one of the statuses in `accept`; None accepts what is not transient.
+
+        Raises:
+            StoreError: the registry refused, or could not be reached.
+            LimitError: the answer is larger than `call.limit`.
+        """
+        attempts = Attempts(self, call)
+        while True:
+            try:
+                answer = self.once(call)
+            except httpx.HTTPError as exc:
+                attempts.failed(exc)
+                continue
+            if not is_transient(answer.status) if accept is None else answer.status in accept:
+                return answer
+            attempts.failed(answer)
+
+    def once(self, call: Call) -> Answer:
+        """Send once and read the answer, whatever its status.
+
+        Raises:
+            httpx.HTTPError: the line broke.
+            OcibridgeError: see `request`.
+        """
+        response = self.open(call)
+        try:
+            return self.answer(call, response)
+        finally:
+            response.close()
+
+    def answer(self, call: Call, response: httpx.Response) -> Answer:
+        """Read an open response to its end; one that is no success only up to 64 KiB."""
+        limit = call.limit if response.is_success else _ERROR_BODY
+        data = bytearray()
+        # A HEAD is read too: only a response at its end gives its connection back.
+        for piece in response.iter_bytes():
+            data += piece
+            if len(data) > limit:
+                if response.is_success:
+                    raise LimitError(f"{call.owner}: the answer to {call.what} is larger than {limit} bytes")
+                break
+        return Answer(response.status_code, response.headers, bytes(data[:limit]), response.url)
+
+    def open(self, call: Call) -> httpx.Response:
+        """Send once, follow redirects, and give the response with its body unread. The caller closes it."""
+        self.backoff.wait()
+        url = self.url(call.url, call)
+        for _ in range(MAX_REDIRECTS + 1):
+            response = self._send(call, url)
+            self.backoff.answered = True
+            location = response.headers.get("location")
+            allowed = _FOLLOWED.get(response.status_code, () if response.status_code not in (307, 308) else None)
+            if not (call.follow and location) or (allowed is not None and call.method not in allowed):
+                return response
+            try:
+                self.answer(call, response)
+            finally:
+                response.close()
+            url = self.url(location, call, url)
+        raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times")
+
+    def url(self, target: str, call: Call, base: httpx.URL | None = None) -> httpx.URL:
+        """Resolve a path, `Location` or link that the registry gave.
+
+        Raises:
+            StoreError: it leads from HTTPS to HTTP, into this machine, or nowhere.
+        """
+        base = base or self.origin
+        try:
+            url = httpx.URL(urljoin(str(base), target))
+        except (httpx.InvalidURL, ValueError):
+            raise StoreError(f"{call.owner}: {call.what} failed because the registry gave no valid address") from None
+        reason = None
+        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+            reason = "an address that is no plain web address"
+        elif url.scheme == "http" and base.scheme == "https":
+            reason = f"{url.host} without encryption"
+        elif is_local(url.host) and not is_local(self.origin.host):
+            reason = f"{url.host}, an address of this machine"
+        if reason:
+            raise StoreError(
+                f"{call.owner}: {call.what} failed because the registry pointed to {reason}",
+                hint="the registry, or a proxy before it, is not set up safely; ask its administrator",
+            )
+        return url
+
+    def error(self, call: Call, problem: Answer | Exception) -> OcibridgeError:
+        """The error to raise for an answer or exception that ends the operation."""
+        if isinstance(problem, OcibridgeError):
+            return problem
+        if isinstance(problem, Exception):
+            return broken(self.name, call.owner, call.what, problem)
+        error = refused(self.name, call.owner, call.what, problem)
+        error.message = self.auth.redact(error.message)
+        if problem.status in (401, 403) and self.auth.complaint:
+            error.hint = f"{error.hint}; {self.auth.complaint}"
+        error.args = (error.message,)
+        return error
+
+    def close(self) -> None:
+        """Give back all connections and wake all who wait."""
+        self.backoff.stop()
+        with self._lock:
+            for client in (self._own, self._foreign):
+                if client is not None:
+                    client.close()
+
+    def _send(self, call: Call, url: httpx.URL) -> httpx.Response:
+        own = same_origin(url, self.origin)
+        client = self._client(own)
+        headers = {**call.headers}
+        stream = None
+        if isinstance(call.body, ContentBody):
+            headers["Content-Length"] = str(call.body.length)
+            stream = call.body
+        request = client.build_request(
+            call.method,
+            url,
+            headers=headers,
+            content=stream if stream is not None else call.body,
+            timeout=httpx.Timeout(CONNECT_TIMEOUT, read=call.read_timeout, write=WRITE_TIMEOUT, pool=None),
+        )
+        auth = self.auth.flow(call.scope) if own and call.scope is not None else None
+        return client.send(request, auth=auth, stream=True, follow_redirects=False)
+
+    def _client(self, own: bool) -> httpx.Client:
+        with self._lock:
+            client = self._own if own else self._foreign
+            if client is None:
+                client = _new_client(self.options, own, self.origin)
+                if own:
+                    self._own = client
+                else:
+                    self._foreign = client
+            return client
+
+    def _exchange_token(self, url: str, headers: Mapping[str, str], form: bytes | None) -> Answer:
+        call = Call(
+            method="GET" if form is None else "POST",
+            url=url,
+            what="asking for a token",
+            owner=self.name,
+            scope=None,
+            headers=headers,
+            body=form,
+            limit=MiB,
+            follow=False,
+        )
+        return self.request(call, accept=None)
+
+
+class Attempts:
+    """The tries of one operation, counted since it last got anywhere."""
+
+    def __init__(self, host: Host, call: Call) -> None:
+        self._host = host
+        self._call = call
+        self.failures = 0
+
+    def progress(self) -> None:
+        """The operation got further: start counting anew."""
+        self.failures = 0
+
+    def failed(self, problem: Answer | httpx.HTTPError, again: bool = False) -> None:
+        """Wait until the next try makes sense.
+
+        Args:
+            problem: What the last try ended with.
+            again: Whether another try can help although the status says that the same request cannot.
+
+        Raises:
+            StoreError: it never will, or not soon enough.
+        """
+        self.failures += 1
+        retry, backoff = self._host.options.retries, self._host.backoff
+        if isinstance(problem, Answer):
+            tries = retry.attempts if again or is_transient(problem.status) else 1
+        else:
+            tries = allowed_tries(problem, retry, backoff.answered)
+        asked = retry_after(problem) if isinstance(problem, Answer) else None
+        if self.failures >= tries or (asked or 0.0) > retry.patience:
+            error = self._host.error(self._call, problem)
+            if asked and asked > retry.patience:
+                error.hint = f"the registry asks to wait {asked:.0f} seconds; try again after that"
+            raise error from (problem if isinstance(problem, Exception) else None)
+        delay = max(pause(self.failures, retry), asked or 0.0)
+        if isinstance(problem, Answer) and problem.status in (429, 503):
+            backoff.hold(delay)
+        backoff.wait(delay)
+
+
+class Hosts:
+    """The hosts in use, shared by several stores; closing it closes them.
+
+    Example:
+        >>> with Hosts() as hosts:
+        ...     a, b = (hosts.get("localhost:5000", RegistryOptions()) for _ in range(2))
+        ...     a is b
+        True
+    """
+
+    def __init__(self) -> None:
+        self._hosts: dict[tuple[str, RegistryOptions], Host] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str, options: RegistryOptions) -> Host:
+        """The one `Host` of this name and these options."""
+        with self._lock:
+            key = (name, options)
+            if key not in self._hosts:
+                self._hosts[key] = Host(name, options)
+            return self._hosts[key]
+
+    def close(self) -> None:
+        """Close every host."""
+        with self._lock:
+            for host in self._hosts.values():
+                host.close()
+            self._hosts.clear()
+
+    def __enter__(self) -> Hosts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def without_secrets(options: RegistryOptions) -> RegistryOptions:
+    """The same options without user and password, for another host than the one they were given for."""
+    return replace(options, username=None, password=None)
+
+
+def _new_client(options: RegistryOptions, own: bool, origin: httpx.URL) -> httpx.Client:
+    logging.getLogger("httpx").addFilter(_hide_query)
+    plain = own and origin.scheme == "http"
+    return httpx.Client(
+        # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _tls(options, own),
+        headers={"User-Agent": user_agent(), "Accept-Encoding": "identity", "Accept": "*/*"},
+        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0),
+        follow_redirects=False,
+        # As in Go's net/http, which every other registry client uses: no proxy for the machine itself.
+        trust_env=not is_local(origin.host),
+    )
+
+
+def _tls(options: RegistryOptions, own: bool) -> ssl.SSLContext:
+    for path in (options.ca_file, options.cert_file, options.key_file):
+        if path is not None:
+            with reading(path), open(path, "rb"):
+                pass
+    try:
+        # For the registry, the authority given is the only one (as with the ORAS command line); the hosts that it
+        # sends us to are often public ones.
+        context = ssl.create_default_context(cafile=options.ca_file if own else None)
+        if not own and options.ca_file:
+            context.load_verify_locations(cafile=options.ca_file)
+        if own and options.cert_file:
+            context.load_cert_chain(options.cert_file, options.key_file, password="")
+    except (ssl.SSLError, ValueError) as exc:
+        raise UsageError(
+            "the certificate files cannot be used "
+            f"({', '.join(str(p) for p in (options.ca_file, options.cert_file, options.key_file) if p)})",
+            hint="--ca-file, --cert-file and --key-file need PEM files, the key without a password",
+        ) from exc
+    if options.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif not options.ca_file and not context.get_ca_certs():
+        import certifi  # a dependency of httpx; for machines that have no certificate store
+
+        context.load_verify_locations(cafile=certifi.where())
+    return context
+
+
+def _hide_query(record: logging.LogRecord) -> bool:
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            arg.copy_with(query=None) if isinstance(arg, httpx.URL) and arg.query else arg for arg in record.args
+        )
+    return True
+
+
+@lru_cache(maxsize=1)
+def user_agent() -> str:
+    """`ocibridge/<version>`."""
+    try:
+        return f"ocibridge/{metadata.version('ocibridge')}"
+    except metadata.PackageNotFoundError:
+        return "ocibridge/0"

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a registry host is reached: names, addresses, TLS, and the patience we have with it."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...settings import DEFAULT_LIMITS, Limits
+
+DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+_HUB_API = "registry-1.docker.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When to try again (RFC 9110, section 10.2.3 for `Retry-After`).
+
+    Attributes:
+        attempts: Tries in a row that may fail without any progress between them.
+        unreachable: The same for a host that has never answered: a wrong name or port must fail fast.
+        first: Pause after the first failure in seconds; it doubles from try to try, with jitter.
+        longest: Longest pause that we choose ourselves, in seconds.
+        patience: Longest `Retry-After` that is obeyed, in seconds; a longer one ends the command at once.
+    """
+
+    attempts: int = 5
+    unreachable: int = 2
+    first: float = 0.5
+    longest: float = 30.0
+    patience: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryOptions:
+    """How to talk to a registry; the command line's flags of the same names.
+
+    Attributes:
+        plain_http: True for HTTP, False for HTTPS, None for HTTP on loopback hosts only.
+        insecure: Do not verify the TLS certificate.
+        ca_file: PEM file of the certificate authorities to trust for the registry.
+        cert_file: PEM file of the client certificate, for the registry itself only.
+        key_file: PEM file of its key, where it is not in `cert_file`.
+        registry_config: Credential file to use instead of those of docker and podman.
+        username: User to use instead of a stored one.
+        password: Password of `username`.
+        limits: See `ocibridge.settings.Limits`.
+        retries: See `Retry`.
+    """
+
+    plain_http: bool | None = None
+    insecure: bool = False
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    registry_config: Path | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    limits: Limits = DEFAULT_LIMITS
+    retries: Retry = Retry()
+
+
+def is_local(hostname: str) -> bool:
+    """Whether a host name without port can only mean this machine or its link."""
+    if hostname.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(hostname.strip("[]"))
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_link_local or address.is_unspecified
+
+
+def is_loopback(hostname: str) -> bool:
+    """Whether a host name without port is `localhost` or a loopback address."""
+    if hostname.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(hostname.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def base_url(host: str, plain_http: bool | None) -> str:
+    """The address of a registry host's API, such as `https://registry-1.docker.io` for `docker.io`."""
+    address = _HUB_API if host in DOCKER_HUB else host
+    hostname = address[: address.rindex("]") + 1] if "]" in address else address.partition(":")[0]
+    plain = is_loopback(hostname) if plain_http is None else plain_http
+    return f"{'http' if plain else 'https'}://{address}"

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One repository, as the distribution specification speaks to it. Knows neither stores nor the ORAS client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import quote, urljoin
+
+import httpx
+
+from ...content import Content
+from ...errors import IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
+from ...model import ByteCount, ignore_bytes
+from ...oci import (
+    MEDIA_TYPE_DOCKER_INDEX,
+    MEDIA_TYPE_DOCKER_MANIFEST,
+    MEDIA_TYPE_INDEX,
+    MEDIA_TYPE_MANIFEST,
+    Descriptor,
+    Index,
+    parse_document,
+    sha256_digest,
+)
+from .auth import Scope, repository_scope, same_origin
+from .download import BlobReader
+from .http import Call, Host
+from .problems import Answer
+from .upload import BlobUpload
+
+ACCEPTED_MANIFESTS = (
+    MEDIA_TYPE_MANIFEST,
+    MEDIA_TYPE_INDEX,
+    MEDIA_TYPE_DOCKER_MANIFEST,
+    MEDIA_TYPE_DOCKER_INDEX,
+    "application/vnd.oci.artifact.manifest.v1+json",
+)
+MAX_PAGES = 10_000
+_NEXT = re.compile(r'<([^<>]*)>\s*;[^,<]*\brel="?next"?', re.IGNORECASE)
+
+
+class Repository:
+    """The endpoints of one repository.
+
+    Args:
+        host: The registry.
+        name: Repository name.
+
+    Every method raises a `StoreError` where the registry refuses or cannot be reached.
+    """
+
+    def __init__(self, host: Host, name: str) -> None:
+        self.host = host
+        self.name = name
+        self.owner = f"{host.name}/{name}"
+
+    # Manifests.
+
+    def get_manifest(self, version: str, accept: tuple[str, ...] = ACCEPTED_MANIFESTS) -> tuple[bytes, str | None]:
+        """Manifest bytes and announced media type, by tag or digest ("Pulling manifests").
+
+        Raises:
+            NotFound: there is none.
+            IntegrityError: the bytes do not have the digest asked for, or announced by the registry.
+            LimitError: it is larger than `Limits.manifest`.
+        """
+        what = f"pulling the manifest {version}"
+        call = self.call("GET", f"manifests/{version}", what, headers={"Accept": ", ".join(accept)})
+        answer = self.host.request(call)
+        encoding = answer.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise StoreError(
+                f"{self.owner}: {what} failed because the answer is encoded, which changes its bytes",
+                hint="switch compression off in the proxy before the registry",
+            )
+        self._compare(answer, answer.body, what)
+        if version.startswith("sha256:") and version != sha256_digest(answer.body):
+            raise IntegrityError(
+                f"{self.owner}: {what} failed because other bytes were sent",
+                hint="do not trust this registry, or the proxy before it, until it is repaired",
+            )
+        return answer.body, answer.headers.get("content-type")
+
+    def put_manifest(self, data: bytes, media_type: str, version: str | None) -> Answer:
+        """Store manifest bytes under a tag, or by digest where `version` is None ("Pushing Manifests").
+
+        Raises:
+            IntegrityError: the registry stored other bytes.
+            LimitError: there are more bytes than `Limits.manifest`.
+        """
+        target = version or sha256_digest(data)
+        what = f"pushing the manifest {target}"
+        limit = self.host.options.limits.manifest
+        if len(data) > limit:
+            raise LimitError(f"{self.owner}: {what} failed because it is larger than {limit} bytes")
+        call = self.call("PUT", f"manifests/{target}", what, "pull,push", {"Content-Type": media_type}, data)
+        answer = self.host.request(call, accept=(200, 201, 202))
+        self._compare(answer, data, what)
+        return answer
+
+    def _compare(self, answer: Answer, data: bytes, what: str) -> None:
+        announced = answer.headers.get("docker-content-digest", "")
+        if announced.startswith("sha256:") and announced != sha256_digest(data):
+            raise IntegrityError(
+                f"{self.owner}: {what} failed because the bytes do not have the digest that the registry announces",
+                hint="do not trust this registry, or the proxy before it, until it is repaired",
+            )
+
+    # Blobs.
+
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """Whether the registry holds the blob, in its size where it says one ("Checking if content exists")."""
+        call = self.call("HEAD", f"blobs/{descriptor.digest}", f"looking for the blob {descriptor.digest}")
+        answer = self.host.request(call, accept=(200, 403, 404))
+        if answer.status != 200:
+            # A storage host that the registry redirects to may refuse HEAD; then the blob is sent once more.
+            if answer.status == 403 and same_origin(answer.url, self.host.origin):
+                raise self.host.error(call, answer)
+            return False
+        length = answer.headers.get("content-length")
+        return length is None or length == str(descriptor.size)
+
+    def open_blob(self, descriptor: Descriptor, offset: int = 0) -> BlobReader:
+        """The bytes of a blob from an offset, unverified. See `BlobReader`."""
+        call = self.call("GET", f"blobs/{descriptor.digest}", f"pulling the blob {descriptor.digest}")
+        return BlobReader(self.host, call, descriptor.size, offset)
+
+    def push_blob(
+        self,
+        descriptor: Descriptor,
+        content: Content,
+        on_bytes: ByteCount = ignore_bytes,
+        chunk: int | None = None,
+    ) -> None:
+        """Send a blob. See `BlobUpload`."""
+        BlobUpload(self.host, self.name, descriptor, content, on_bytes, chunk).run()
+
+    def mount_blob(self, digest: str, source: str) -> bool:
+        """Take a blob over from another repository of this host; False where the registry does not ("Mounting")."""
+        scope = repository_scope(self.name, "pull,push") + repository_scope(source, "pull")
+        path = f"/v2/{self.name}/blobs/uploads/?mount={quote(digest, safe='')}&from={quote(source, safe='')}"
+        call = Call("POST", path, f"mounting the blob {digest} from {source}", self.owner, scope=scope)
+        try:
+            answer = self.host.request(call, accept=(201, 202))
+        except StoreError as exc:
+            if exc.status is None:
+                raise
+            return False
+        location = answer.headers.get("location")
+        if answer.status == 202 and location:
+            # The registry has started an upload instead; it is not needed.
+            target = urljoin(str(answer.url), location)
+            with suppress(httpx.HTTPError, OcibridgeError):
+                self.host.once(Call("DELETE", target, call.what, self.owner, scope=call.scope))
+        return answer.status == 201
+
+    # Listings.
+
+    def referrers(self, digest: str) -> list[Descriptor]:
+        """Manifests whose subject is `digest`, from the API or the fallback tag ("Listing Referrers")."""
+        what = f"listing the referrers of {digest}"
+        # GHCR redirects this one to a page that answers 429 (seen in artifacthub#4785), so redirects are not followed.
+        call = self.call("GET", f"referrers/{digest}", what, headers={"Accept": MEDIA_TYPE_INDEX}, follow=False)
+        found: list[Descriptor] = []
+        seen = set()
+        while True:
+            try:
+                answer = self.host.request(call)
+            except StoreError as exc:
+                if exc.status is None:
+                    raise
+                return self.fallback_referrers(digest)[0]
+            if not answer.headers.get("content-type", "").startswith(MEDIA_TYPE_INDEX):
+                return self.fallback_referrers(digest)[0]
+            index = parse_document(Index, answer.body, f"{self.owner}: {what}", call.limit)
+            found += index.manifests
+            seen.add(call.url)
+            following = next_page(answer.headers.get("link"), answer.url)
+            if following is None or following in seen or len(seen) >= MAX_PAGES:
+                return found
+            if not same_origin(httpx.URL(following), self.host.origin):
+                raise StoreError(f"{self.owner}: {what} failed because the next page is on another host")
+            call = self.call("GET", following, what, headers=call.headers, follow=False)
+
+    def fallback_referrers(self, digest: str) -> tuple[list[Descriptor], bytes | None]:
+        """Entries and bytes of the index under the fallback tag ("Referrers Tag Schema")."""
+        try:
+            data, _ = self.get_manifest(digest.replace(":", "-"), (MEDIA_TYPE_INDEX,))
+        except NotFound:
+            return [], None
+        owner = f"the referrers index of {self.owner}@{digest}"
+        return parse_document(Index, data, owner, self.host.options.limits.manifest).manifests, data
+
+    def add_fallback_referrer(self, subject: str, descriptor: Descriptor) -> None:
+        """Enter a manifest into the fallback tag of its subject, for registries without the referrers API.
+
+        Two clients that do this at the same moment can lose an entry; the specification knows no remedy.
+        """
+        known, _ = self.fallback_referrers(subject)
+        if all(entry.digest != descriptor.digest for entry in known):
+            index = Index(manifests=[*known, descriptor])
+            self.put_manifest(index.to_json(), MEDIA_TYPE_INDEX, subject.replace(":", "-"))
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        actions: str = "pull",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        follow: bool = True,
+    ) -> Call:
+        """A call on a path of this repository, or on a whole URL."""
+        url = path if "://" in path else f"/v2/{self.name}/{path}"
+        scope: Scope = repository_scope(self.name, actions)
+        limit = self.host.options.limits.manifest
+        return Call(method, url, what, self.owner, scope, headers or {}, body, limit=limit, follow=follow)
+
+
+def next_page(link: str | None, base: httpx.URL) -> str | None:
+    """The URL of the next page in a `Link` header (RFC 8288), if there is one."""
+    match = _NEXT.search(link or "")
+    return urljoin(str(base), match[1]) if match else None

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long to wait, and when not to."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+from ocibridge.errors import NetworkError
+from ocibridge.stores.registry import Retry
+from ocibridge.stores.registry.backoff import Backoff, allowed_tries, is_transient, pause, retry_after
+from ocibridge.stores.registry.problems import Answer, broken
+
+RETRY = Retry()
+
+
+def caused(exc: Exception, cause: Exception) -> Exception:
+    exc.__cause__ = cause
+    return exc
+
+
+def answer(value: str) -> Answer:
+    return Answer(429, httpx.Headers({b"Retry-After": value.encode()}), b"", httpx.URL("http://h/"))
+
+
+def test_pauses_grow_and_stay_bounded() -> None:
+    for failures in range(1, 60):
+        full = min(30.0, 0.5 * 2 ** (failures - 1))
+        assert full / 2 <= pause(failures, RETRY) <= full
+
+
+@pytest.mark.parametrize("value", ["", "soon", "-3", "1.5", "٣", "9" * 30, "Fri, 99 Foo 2026", "\x00"])
+def test_retry_after_nonsense(value: str) -> None:
+    assert retry_after(answer(value)) is None
+
+
+def test_retry_after() -> None:
+    assert retry_after(answer("7")) == 7
+    moment = datetime.now(timezone.utc) + timedelta(seconds=100)
+    assert 95 < (retry_after(answer(format_datetime(moment, usegmt=True))) or 0) <= 100
+    assert retry_after(answer("Wed, 21 Oct 2015 07:28:00 GMT")) == 0
+
+
+def test_tries() -> None:
+    refused = caused(httpx.ConnectError("x"), ConnectionRefusedError())
+    unknown = caused(httpx.ConnectError("x"), socket.gaierror())
+    untrusted = caused(httpx.ConnectError("x"), ssl.SSLCertVerificationError())
+    assert [allowed_tries(exc, RETRY, False) for exc in (refused, unknown, untrusted)] == [2, 1, 1]
+    assert [allowed_tries(exc, RETRY, True) for exc in (refused, unknown, untrusted)] == [5, 5, 1]
+    assert allowed_tries(httpx.ReadError("x"), RETRY, False) == 5
+    assert allowed_tries(httpx.LocalProtocolError("x"), RETRY, True) == 1
+
+
+def test_transient() -> None:
+    assert [status for status in range(100, 600) if is_transient(status) and status < 507] == [
+        408, 429, 500, 502, 503, 504, 506,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exc", "words"),
+    [
+        (httpx.ReadTimeout("x"), "stopped answering"),
+        (httpx.ConnectTimeout("x"), "does not answer"),
+        (httpx.ProxyError("x"), "NO_PROXY"),
+        (httpx.RemoteProtocolError("x"), "spoke no HTTP"),
+        (httpx.ReadError("token=abc"), r"broke the connection \(ReadError\)"),
+        (caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z")), "no TLS connection"),
+    ],
+)
+def test_broken_lines_in_words(exc: Exception, words: str) -> None:
+    with pytest.raises(NetworkError, match=f"h/r: .*{words}") as caught:
+        raise broken("h", "h/r", "pulling", exc)
+    assert "abc" not in str(caught.value)
+
+
+def test_stop_wakes_those_who_wait() -> None:
+    backoff = Backoff()
+    backoff.hold(60)
+    timer = threading.Timer(0.1, backoff.stop)
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(NetworkError, match="closed"):
+        backoff.wait()
+    timer.join()
+    assert time.monotonic() - start < 5
+
+
+def test_hold_is_for_everybody() -> None:
+    backoff = Backoff()
+    backoff.hold(0.2)
+    backoff.hold(0.01)
+    start = time.monotonic()
+    backoff.wait()
+    assert time.monotonic() - start >= 0.15
