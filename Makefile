@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/gobin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint format types docs interop bench bench-smoke registry clean
+.PHONY: help venv demo test pythons schemas lint format types docs interop bench bench-smoke registry clean
 
 help: ## Say what the targets do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
@@ -22,7 +22,13 @@ demo: $(VENV)/.package ## Push a carton to an OCI layout, pull it back, compare
 
 test: $(VENV)/.tools ## Run the tests against a real registry (ARGS="-k name" goes to pytest)
 	@sh tests/tools/get_registry.sh
-	$(PYTEST) $(ARGS)
+	$(PYTEST) --numprocesses auto $(ARGS)
+
+pythons: $(VENV)/.tools ## Check on Python 3.10 and 3.13, where they are installed, that digests do not depend on it
+	@sh tests/tools/other_pythons.sh 3.10 3.13
+
+schemas: $(VENV)/.package ## Write schemas/ anew from the types
+	$(BIN)/python -m ocibridge.schemas schemas
 
 lint: $(VENV)/.tools ## Check format and style
 	$(BIN)/ruff format --check

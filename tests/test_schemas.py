@@ -31,7 +31,7 @@ def test_the_files_are_what_the_types_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"layers": "raw-files"}, {"compress": "zstd"}], ids=str)
-def test_every_document_follows_its_schema(options: dict[str, str], tmp_path: Path) -> None:
+def test_every_document_follows_its_schema(options: dict[str, Any], tmp_path: Path) -> None:
     layout = tmp_path / "layout"
     pushed = ocibridge.push(DIGITS, f"oci:{layout}:v1", **options)
     pulled = ocibridge.pull(pushed.reference, tmp_path / "back")

@@ -72,7 +72,7 @@ def test_files_of_8_gib_and_more_have_their_size_in_pax() -> None:
     assert b" size=%d\n" % size in header
 
 
-names_strategy = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0/"), min_size=1).filter(
+names_strategy = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0/"), min_size=1).filter(
     lambda text: text not in (".", "..")
 )
 paths_strategy = st.lists(names_strategy, min_size=1, max_size=4).map("/".join)

@@ -6,8 +6,10 @@ from __future__ import annotations
 import http.server
 import tarfile
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,23 +21,33 @@ CARTONS = ("digits.carton", "digits-stored.carton", "digits-links.carton", "digi
 
 
 @pytest.fixture
-def carton(tmp_path: Path, link_server: None) -> Callable[[str], Path]:
-    """Path of one of the fixtures, by name."""
+def carton(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Path of one of the fixtures, by name; what digits-links.carton links to is served while it is in use."""
+    with ExitStack() as stack:
+        serving = False
 
-    def find(name: str) -> Path:
-        if name != "digits-unpacked":
-            return FIXTURES / name
-        folder = tmp_path / name
-        if not folder.exists():
-            with tarfile.open(FIXTURES / "digits-unpacked.tar") as archive:
-                archive.extractall(folder, filter="data")
-        return folder
+        def find(name: str) -> Path:
+            nonlocal serving
+            if name == "digits-links.carton" and not serving:
+                stack.enter_context(_link_server())
+                serving = True
+            if name != "digits-unpacked":
+                return FIXTURES / name
+            folder = tmp_path / name
+            if not folder.exists():
+                with tarfile.open(FIXTURES / "digits-unpacked.tar") as archive:
+                    archive.extractall(folder, filter="data")
+            return folder
 
-    return find
+        yield find
 
 
-@pytest.fixture
-def link_server() -> Iterator[None]:
+class _Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = True
+
+
+@contextmanager
+def _link_server() -> Iterator[None]:
     """Serves the one file that digits-links.carton only links to, at the address written in it."""
     with zipfile.ZipFile(FIXTURES / "digits-stored.carton") as archive:
         data = archive.read("model/model.pt")
@@ -52,12 +64,23 @@ def link_server() -> Iterator[None]:
         def log_message(self, *args: object) -> None:
             pass
 
-    class Server(http.server.ThreadingHTTPServer):
-        allow_reuse_address = True
-
-    with Server(("127.0.0.1", 18999), Handler) as server:
+    with _bind(Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield
-        server.shutdown()
-        thread.join()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _bind(handler: type[http.server.BaseHTTPRequestHandler]) -> _Server:
+    """The address is fixed, so tests that run at the same time take turns."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return _Server(("127.0.0.1", 18999), handler)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

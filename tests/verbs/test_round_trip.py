@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ import ocibridge
 from ..registry import RegistryServer
 from .conftest import CARTONS, IDENTITY
 
-LINKS = {"fetch_links": True, "links_hosts": ("127.0.0.1",)}
+LINKS: dict[str, Any] = {"fetch_links": True, "links_hosts": ("127.0.0.1",)}
 PLACES = ("registry", "oci", "oci-archive")
-OPTIONS = (
+OPTIONS: tuple[dict[str, Any], ...] = (
     {"layers": "tar"},
     {"layers": "raw"},
     {"layers": "raw-files"},
@@ -68,7 +69,7 @@ def test_every_fixture_as_a_carton_and_as_a_folder(
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_encoding(
-    options: dict[str, str],
+    options: dict[str, Any],
     carton: Callable[[str], Path],
     tmp_path: Path,
     registry: RegistryServer,
