@@ -76,6 +76,10 @@ def source_date_epoch() -> int | None:
     value = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(value) if value.isascii() and value.isdigit() else None
 
+
+PULL_AS = ("carton", "folder")
+"""Formats that a pull can be told to write."""
+
 ZIP_METHODS = ("stored", "deflate", "zstd")
 """Ways to compress the members of a zip archive that is written."""
 

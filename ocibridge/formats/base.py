@@ -30,6 +30,7 @@ class ReadOptions:
         strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
         roles: Globs and the roles of the files that they match, before all other rules; the first match decides
             (for model folders, see `ocibridge.formats.tree`).
+        keep_archive: Whether an MLSteam archive travels along as it is, for a restoration that is exact everywhere.
         limits: See `ocibridge.settings.Limits`.
     """
 
@@ -37,6 +38,7 @@ class ReadOptions:
     links_hosts: tuple[str, ...] = ()
     roles: tuple[tuple[str, Role], ...] = ()
     strip_from: bool = False
+    keep_archive: bool = False
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -64,9 +66,11 @@ class Sink(ABC):
 
     Attributes:
         parallel: Whether `write` may be called from several threads at once.
+        note: After `commit`, one word on how the target compares with the source, such as `exact` or `equivalent`.
     """
 
     parallel: bool = False
+    note: str | None = None
 
     @abstractmethod
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import UsageError
-from ..formats.base import Sink, StoredModel, WriteOptions
+from ..formats.base import Format, StoredModel, WriteOptions
 from ..oci import Reference, parse_reference
 from ..transfer import Progress, restore
 from .artifacts import fetch_artifact
 from .reports import PullReport
-from .sources import open_store
+from .sources import formats, open_store
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
 
-AS = ("carton", "folder")
+FOLDER = "folder"
 
 
 def pull(
@@ -57,22 +57,20 @@ def pull(
     """
     reference = parse_reference(source) if isinstance(source, str) else source
     target = Path(dest)
-    if as_format not in (None, *AS):
-        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(AS)}")
     if zip_method not in settings.ZIP_METHODS:
         raise UsageError(f"{zip_method!r} is no zip method", hint=f"give one of: {', '.join(settings.ZIP_METHODS)}")
-    packed = as_format == "carton" if as_format else target.suffix == ".carton"
     with open_store(reference, registry) as store:
         fetched = fetch_artifact(store, reference)
         artifact = fetched.artifact
+        found, packed = _format(target, as_format, artifact.model)
         options = WriteOptions(packed=packed, zip_method=zip_method, force=force)
-        with _sink(target, artifact.model, options) as sink:
+        with found.sink(target, artifact.model, options) as sink:
             identity = restore(artifact.layers, store, sink, concurrency=concurrency, progress=progress)
     return PullReport(
         reference=str(reference.pinned(fetched.descriptor.digest)),
         digest=fetched.descriptor.digest,
         identity=identity,
-        format="carton" if packed else "folder",
+        format=found.name if packed else FOLDER,
         path=str(target),
         files=len(artifact.model.files),
         size=sum(layer.descriptor.size for layer in artifact.layers),
@@ -80,11 +78,14 @@ def pull(
     )
 
 
-def _sink(target: Path, stored: StoredModel, options: WriteOptions) -> Sink:
-    if options.packed or stored.format == "carton":
-        from ..formats.carton import CartonFormat
-
-        return CartonFormat().sink(target, stored, options)
-    from ..formats.folder import FolderSink
-
-    return FolderSink(target, stored, options)
+def _format(target: Path, as_format: str | None, stored: StoredModel) -> tuple[Format, bool]:
+    """The format to write, and whether as an archive: as asked for, else by the name of the target."""
+    known = {each.name: each for each in formats()}
+    if as_format is None:
+        as_format = next((each.name for each in known.values() if each.suits(target)), FOLDER)
+    if as_format not in known:
+        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(known)}")
+    if as_format != FOLDER:
+        return known[as_format], True
+    # A folder of a model that came from an archive is that archive unpacked, with its identity.
+    return known.get(stored.format or FOLDER, known[FOLDER]), False

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 def formats() -> tuple[Format, ...]:
     """Every format, the most specific first."""
     from ..formats.carton import CartonFormat
+    from ..formats.tree import FolderFormat
 
-    return (CartonFormat(),)
+    return (CartonFormat(), FolderFormat())
 
 
 def read_model(path: Path, options: ReadOptions) -> Model:

@@ -16,7 +16,7 @@ import zstandard
 
 from ocibridge.errors import FormatError, SourceError
 from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.carton import CartonFormat, links
+from ocibridge.formats.carton import CartonFormat, fetch
 from ocibridge.model import Model
 from ocibridge.settings import Limits
 
@@ -187,7 +187,7 @@ def test_no_downgrade() -> None:
     fetcher = fetch.LinkFetcher((), Limits())
     before = fetcher._allowed("https://example.org/a", None)
     assert str(fetcher._allowed("/b", before)) == "https://example.org/b"
-    with pytest.raises(links._Rejected, match="from https to http"):
+    with pytest.raises(fetch._Rejected, match="from https to http"):
         fetcher._allowed("http://example.org/a", before)
 
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which deflate level made some bytes: zlib is asked, level by level, while both are streamed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+
+from ...content import Content, chunks, fill
+
+LEVELS = (6, 9, 1, 8, 7, 5, 4, 3, 2, 0)
+"""The levels in the order of the trial: the usual ones first."""
+
+
+def deflate(pieces: Iterable[bytes | memoryview], level: int) -> Iterator[bytes]:
+    """Compress as Python's zipfile and the MLSteam SDK do: raw deflate, default strategy and memory."""
+    encoder = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    for piece in pieces:
+        yield encoder.compress(piece)
+    yield encoder.flush()
+
+
+def find_level(plain: Content, packed: Content) -> int | None:
+    """The level at which zlib makes `packed` of `plain`, or None.
+
+    Both are read once per level, but no further than to the first difference; in pieces, so memory stays bounded.
+    """
+    return next((level for level in LEVELS if _makes(plain, packed, level)), None)
+
+
+def _makes(plain: Content, packed: Content, level: int) -> bool:
+    with plain.open() as source, packed.open() as expected:
+        for piece in deflate(chunks(source), level):
+            buffer = memoryview(bytearray(len(piece)))
+            if fill(expected, buffer) != len(piece) or buffer != piece:
+                return False
+        return not expected.read(1)

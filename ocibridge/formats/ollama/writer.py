@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ollama models from stored models, into a models folder that a server may be using.
+
+Everything arrives in a folder of its own beside `blobs/` and `manifests/`, where a server looks at nothing. Blobs that
+have been checked move into `blobs/`, and the manifest, which makes them a model, comes last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ...content import BytesContent, Content, FileContent, Reader, chunks, fsync
+from ...errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, writing
+from ...oci import Descriptor
+from ...paths import check_path, show
+from ...settings import READ_SIZE
+from ..base import Sink, StoredModel, WriteOptions
+from .local import LocalOllama, models_dir
+from .manifest import ParsedManifest, parse_ollama_manifest
+from .names import OllamaName, parse_ollama_name
+from .paths import MANIFEST_PATH
+from .reader import FORMAT, identity_of
+from .synthesis import Arrived, has_weights, no_weights, synthesise
+
+_DAMAGED = "the artifact is damaged or incomplete; publish the model again"
+
+
+class OllamaSink(Sink):
+    """Writes a model into a models folder, with the manifest that it had, or one made for its GGUF files.
+
+    Args:
+        name: `[[HOST/]NAMESPACE/]MODEL[:TAG]`; if the folder has the name in another case, that spelling is kept.
+        stored: What will arrive, as far as is known.
+        options: `force` allows a model of that name to be replaced; `limits` bounds the manifest.
+        root: The models folder; None takes `models_dir`.
+
+    Attributes:
+        name: The full name of the model.
+
+    Raises:
+        InvalidReference: the name breaks the rules.
+        FormatError: `stored` is no model that Ollama could run.
+        DestinationError: there is another model of that name, or the folder cannot be written.
+    """
+
+    parallel = True
+
+    def __init__(
+        self, name: str | OllamaName, stored: StoredModel, options: WriteOptions, root: Path | None = None
+    ) -> None:
+        self._root = (root or models_dir()).absolute()
+        self._store = LocalOllama(self._root)
+        self.name = self._store.resolve(parse_ollama_name(name) if isinstance(name, str) else name)
+        self._stored = stored
+        self._options = options
+        self._owner = f"the Ollama model {self.name.short}"
+        self._manifest: bytes | None = None
+        self._files: dict[str, Arrived | None] = {}
+        self._blobs: dict[str, Path] = {}
+        self._lock = threading.Lock()
+        paths = {file.path for file in stored.files}
+        if stored.complete and MANIFEST_PATH not in paths and not has_weights(paths):
+            raise no_weights(self._owner)
+        self._refuse_other(stored.identity if stored.format == FORMAT else None)
+        self._temp = self._root / f".ocibridge-{secrets.token_hex(8)}"
+        with writing(self._root):
+            self._made = list(_make_folders(self._root))
+            self._temp.mkdir()
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`. Files with the same vouched sha256 are stored once."""
+        check_path(path, self._owner)
+        with self._lock:
+            if path in self._files:
+                raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=_DAMAGED)
+            self._files[path] = None
+        try:
+            self._files[path] = self._take(path, size, reader, sha256)
+        except BaseException:
+            # Whoever lost the line may try again.
+            del self._files[path]
+            raise
+
+    def commit(self) -> str:
+        """Check that everything the manifest names is here, move it into place, and write the manifest.
+
+        Returns:
+            `ollama:` and the hex sha256 of the manifest.
+
+        Raises:
+            IntegrityError: a blob is missing or not what it should be, or the manifest is not the one published.
+            FormatError: the manifest is malformed, or cannot be made.
+            DestinationError: there is another model of that name by now, or the folder cannot be written.
+        """
+        manifest = self._manifest
+        if manifest is None:
+            files = {path: file for path, file in self._files.items() if file}
+            manifest = synthesise(files, self._stored.info, self._owner, self._keep)
+        parsed = parse_ollama_manifest(manifest, self._owner, self._options.limits.manifest)
+        identity = identity_of(manifest)
+        if self._stored.format == FORMAT and self._stored.identity not in (None, identity):
+            raise IntegrityError(
+                f"{self._owner} would be {identity}, but was published as {self._stored.identity}", hint=_DAMAGED
+            )
+        arrived = self._check(parsed)
+        self._refuse_other(identity)
+        with writing(self._root):
+            self._publish(arrived, manifest)
+        self.abort()
+        return identity
+
+    def abort(self) -> None:
+        """Remove the temporary folder, and the models folder if it is new and empty."""
+        shutil.rmtree(self._temp, ignore_errors=True)
+        for folder in reversed(self._made):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _take(self, path: str, size: int, reader: Reader, sha256: str | None) -> Arrived:
+        limit = self._options.limits.manifest
+        if path == MANIFEST_PATH:
+            if size > limit:
+                raise LimitError(f"{self._owner}: {path} has {size} bytes, more than the {limit} accepted")
+            data = b"".join(bytes(chunk) for chunk in _pieces(reader, size, path))
+            self._manifest = data
+            return Arrived(sha256 or hashlib.sha256(data).hexdigest(), BytesContent(data))
+        digest = None if sha256 else hashlib.sha256()
+        temp = self._temp / secrets.token_hex(8)
+        with writing(self._root), open(temp, "xb", buffering=0) as file:
+            try:
+                for chunk in _pieces(reader, size, path):
+                    if digest:
+                        digest.update(chunk)
+                    while chunk:
+                        chunk = chunk[file.write(chunk) :]
+                fsync(file)
+            except BaseException:
+                temp.unlink()
+                raise
+        return self._arrived(sha256 or (digest.hexdigest() if digest else ""), temp)
+
+    def _arrived(self, sha256: str, temp: Path) -> Arrived:
+        """Keep a finished file, unless another with the same bytes came first."""
+        with self._lock:
+            first = self._blobs.setdefault(sha256, temp)
+        if first != temp:
+            with writing(self._root):
+                temp.unlink()
+        return Arrived(sha256, FileContent(first))
+
+    def _keep(self, data: bytes) -> Arrived:
+        """Store bytes of our own as if they had arrived."""
+        return self._take("the config", len(data), BytesContent(data).open(), None)
+
+    def _check(self, manifest: ParsedManifest) -> list[Descriptor]:
+        """The blobs of `manifest` that have to move into place; the others are there, and are what they should be."""
+        found = []
+        for blob in {part.descriptor.digest: part.descriptor for part in manifest.parts}.values():
+            temp = self._blobs.get(blob.digest.removeprefix("sha256:"))
+            if temp:
+                content: Content = FileContent(temp)
+                if content.size != blob.size:
+                    raise IntegrityError(
+                        f"{self._owner}: the blob {blob.digest} has {content.size} bytes, the manifest says "
+                        f"{blob.size}",
+                        hint=_DAMAGED,
+                    )
+                found.append(blob)
+            elif not self._store.verified(blob):
+                raise IntegrityError(
+                    f"{self._owner}: the blob {blob.digest} of its manifest did not arrive, and is not in "
+                    f"{self._root / 'blobs'}",
+                    hint=_DAMAGED,
+                )
+        return found
+
+    def _publish(self, arrived: list[Descriptor], manifest: bytes) -> None:
+        blobs = self._root / "blobs"
+        blobs.mkdir(exist_ok=True)
+        for blob in arrived:
+            temp = self._blobs[blob.digest.removeprefix("sha256:")]
+            # A server that starts removes what is old and belongs to no manifest.
+            os.utime(temp)
+            temp.chmod(0o644)
+            # What is there may be damaged, and Ollama would never notice; these bytes are known to be right.
+            temp.replace(blobs / blob.digest.replace(":", "-"))
+        temp = self._temp / "manifest"
+        with open(temp, "xb", buffering=0) as file:
+            file.write(manifest)
+            fsync(file)
+        temp.chmod(0o644)
+        target = self._store.manifest_path(self.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temp.replace(target)
+
+    def _refuse_other(self, identity: str | None) -> None:
+        """Refuse to replace a model of the same name, unless it is the same model."""
+        if self._options.force or not self._store.manifest_path(self.name).exists():
+            return
+        with suppress(OcibridgeError):
+            if identity == identity_of(self._store.manifest(self.name, self._options.limits.manifest)):
+                return
+        raise DestinationError(
+            f"there is already an Ollama model {self.name.short} in {self._root}",
+            hint="choose another name, or replace it with --force",
+        )
+
+
+def _pieces(reader: Reader, size: int, path: str) -> Iterator[memoryview]:
+    """The bytes of a file to the end of `reader`, which must come at exactly `size`."""
+    done = 0
+    for chunk in chunks(reader, min(size + 1, READ_SIZE)):
+        done += len(chunk)
+        if done > size:
+            break
+        yield chunk
+    if done != size:
+        raise IntegrityError(f"{show(path)} has not the {size} bytes promised", hint="run the command again")
+
+
+def _make_folders(folder: Path) -> Iterator[Path]:
+    """Make a folder and those above it; the ones that were missing, the outermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        yield each

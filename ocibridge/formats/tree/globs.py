@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Globs as gitignore(5) has them, for lists of ignored files and for rules.
+
+`*`, `?`, `[a-z]` and `[!a-z]` match inside one part of a path, `**` any number of parts, a backslash takes the next
+character literally. A glob with a slash at its beginning or in its middle counts from the folder's root, any other one
+matches a name at any depth. With a slash at its end it means folders. What gitignore lets pass and never matches (an
+unclosed bracket, an empty part) is refused, and so are classes such as `[[:alpha:]]`.
+
+Matching takes at most time proportional to the length of the glob times that of the path: no regular expression, so
+that no glob can stall a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+PatternT = TypeVar("PatternT")
+ItemT = TypeVar("ItemT")
+
+MAX_GLOB = 1024
+"""Characters of one glob."""
+
+_SPECIAL = frozenset("*?[\\")
+_Ranges = tuple[tuple[str, str], ...]
+_Token = tuple[bool, _Ranges] | None
+"""One character of a name: whether it must lie in one of the ranges, or None for any number of characters."""
+
+
+class Glob:
+    """One glob.
+
+    Args:
+        text: See the module.
+
+    Attributes:
+        folders: Whether it ends in a slash, and so means folders alone.
+
+    Raises:
+        ValueError: it is not well formed; the message is a clause such as "has an empty part".
+    """
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_GLOB:
+            raise ValueError(f"is longer than {MAX_GLOB} characters")
+        body = text.removesuffix("/")
+        self.folders = body != text
+        parts = body.removeprefix("/").split("/")
+        if "" in parts:
+            raise ValueError("has an empty part")
+        self._parts: list[_Part | None] = []
+        self._name = _Part(body) if "/" not in body else None
+        if self._name:
+            return
+        self._parts = [None if part == "**" else _Part(part) for part in parts]
+        if self._parts[-1] is None:
+            self._parts.append(_Part("*"))  # `a/**` means what is in `a`, not `a` itself
+
+    def matches(self, path: str, is_folder: bool = False) -> bool:
+        """Whether it matches exactly `path` (relative, POSIX), a file or a folder."""
+        if self.folders and not is_folder:
+            return False
+        if self._name:
+            return self._name.matches(path.rpartition("/")[2])
+        return _wild(self._parts, path.split("/"), _Part.matches)
+
+    def covers(self, path: str) -> bool:
+        """Whether it matches the file `path`, or, where it means folders, one that the file is in."""
+        return any(self.matches(each, True) for each in parents(path)) if self.folders else self.matches(path)
+
+
+class _Part:
+    """A glob for one part of a path; names, `*.suffix` and `prefix*`, which nearly all are, have a short way."""
+
+    def __init__(self, text: str) -> None:
+        plain = text.strip("*")
+        self._exact = self._start = self._end = None
+        if _SPECIAL.isdisjoint(text):
+            self._exact = text
+        elif _SPECIAL.isdisjoint(plain) and not text.startswith("*"):
+            self._start = plain
+        elif _SPECIAL.isdisjoint(plain) and not text.endswith("*"):
+            self._end = plain
+        self._tokens = list(_tokens(text))
+
+    def matches(self, name: str) -> bool:
+        if self._end is not None:
+            return name.endswith(self._end)
+        if self._exact is not None:
+            return name == self._exact
+        if self._start is not None:
+            return name.startswith(self._start)
+        return _wild(self._tokens, name, _fits)
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders that the file `path` is in, the outermost first."""
+    end = path.find("/")
+    while end != -1:
+        yield path[:end]
+        end = path.find("/", end + 1)
+
+
+def _wild(pattern: Sequence[PatternT | None], items: Sequence[ItemT], fits: Callable[[PatternT, ItemT], bool]) -> bool:
+    """Whether `pattern` matches all `items`; None in it stands for any number of them."""
+    at = item = 0
+    star = mark = -1
+    while item < len(items):
+        here = pattern[at] if at < len(pattern) else None
+        if here is not None and fits(here, items[item]):
+            at, item = at + 1, item + 1
+        elif here is None and at < len(pattern):
+            star, mark = at, item
+            at += 1
+        elif star >= 0:
+            # Let the last star have one more; an earlier one could not do better.
+            mark += 1
+            at, item = star + 1, mark
+        else:
+            return False
+    return all(each is None for each in pattern[at:])
+
+
+def _fits(token: tuple[bool, _Ranges], char: str) -> bool:
+    inside, ranges = token
+    return inside == any(first <= char <= last for first, last in ranges)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if char == "*":
+            yield None
+        elif char == "?":
+            yield False, ()
+        elif char == "[":
+            token, at = _bracket(text, at)
+            yield token
+        else:
+            if char == "\\":
+                char, at = _escaped(text, at)
+            yield True, ((char, char),)
+
+
+def _escaped(text: str, at: int) -> tuple[str, int]:
+    if at == len(text):
+        raise ValueError("has a part that ends in a backslash")
+    return text[at], at + 1
+
+
+def _bracket(text: str, at: int) -> tuple[tuple[bool, _Ranges], int]:
+    """The token of the bracket whose inside begins at `at`, and where it ends."""
+    negated = text[at : at + 1] in ("!", "^")
+    at += negated
+    first = at
+    ranges = []
+    while at < len(text) and (text[at] != "]" or at == first):
+        if text[at] == "[" and text[at + 1 : at + 2] in (":", "=", "."):
+            raise ValueError("has a character class by name, which is not supported")
+        low, at = _member(text, at)
+        high = low
+        if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("]", ""):
+            high, at = _member(text, at + 1)
+        ranges.append((low, high))
+    if at >= len(text):
+        raise ValueError("has a '[' without its ']'")
+    return (not negated, tuple(ranges)), at + 1
+
+
+def _member(text: str, at: int) -> tuple[str, int]:
+    return _escaped(text, at + 1) if text[at] == "\\" else (text[at], at + 1)
