@@ -30,9 +30,13 @@ def with_links(path: Path) -> Path:
     return carton(path, FILES, without=["model/model.pt"], extra=[Raw(b"LINKS", links)])
 
 
-def spoiled(path: Path, spoil: Callable[[bytes], bytes]) -> Path:
-    path.write_bytes(spoil(carton(path, FILES).read_bytes()))
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
     return path
+
+
+def spoiled(path: Path, spoil: Callable[[bytes], bytes]) -> Path:
+    return written(path, spoil(carton(path, FILES).read_bytes()))
 
 
 def extra(*members: Raw) -> Callable[[Path], Path]:
@@ -83,11 +87,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "more than the 16777216",
     ),
     "over-sized carton.toml": (lambda path: carton(path, {**FILES, "carton.toml": b"#" * (16 * MiB + 1)}), "more than"),
-    "no MANIFEST": (
-        lambda path: path.write_bytes(raw_zip([Raw(b"x", b"", attr=REGULAR)])) and path,  # type: ignore[func-returns-value]
-        "no MANIFEST",
-    ),
-    "empty file": (lambda path: path.write_bytes(b"") or path, "zip"),
+    "no MANIFEST": (lambda path: written(path, raw_zip([Raw(b"x", b"", attr=REGULAR)])), "no MANIFEST"),
+    "empty file": (lambda path: written(path, b""), "zip"),
 }
 
 
