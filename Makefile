@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/gobin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pythons schemas lint format types docs interop bench bench-smoke registry clean
+.PHONY: help venv demo test pythons schemas tables lint format types docs interop bench bench-smoke registry clean
 
 help: ## Say what the targets do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
@@ -30,6 +30,9 @@ pythons: $(VENV)/.tools ## Check on Python 3.10 and 3.13, where they are install
 schemas: $(VENV)/.package ## Write schemas/ anew from the types
 	$(BIN)/python -m ocibridge.schemas schemas
 
+tables: $(VENV)/.tools ## Write the conversion table of docs/formats anew
+	OCIBRIDGE_WRITE_DOCS=1 $(PYTEST) tests/verbs/test_conversions.py
+
 lint: $(VENV)/.tools ## Check format and style
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -48,6 +51,7 @@ docs: $(VENV)/.tools ## Run the commands that the documentation shows
 interop: $(VENV)/.tools ## Exchange artifacts with other tools (skopeo, and where Go is there oras and crane)
 	@sh tests/tools/get_registry.sh
 	@sh tests/tools/get_peers.sh
+	@sh tests/tools/get_mlsteam_sdk.sh
 	$(PYTEST) -m interop tests/interop $(ARGS)
 
 bench: $(VENV)/.tools ## Print the comparison table

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     )
     from .stores.registry import RegistryOptions
     from .transfer import Progress, Task
+    from .verbs.convert import convert
     from .verbs.inspect import inspect
     from .verbs.login import login, logout
     from .verbs.pull import pull
     from .verbs.push import push
-    from .verbs.reports import InspectReport, PullReport, PushReport, VerifyReport
+    from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, VerifyReport
     from .verbs.verify import verify
 
 _ERRORS = (
@@ -55,11 +56,13 @@ _HOMES = {
     "RegistryOptions": "stores.registry",
     "Progress": "transfer",
     "Task": "transfer",
+    "convert": "verbs.convert",
     "inspect": "verbs.inspect",
     "login": "verbs.login",
     "logout": "verbs.login",
     "pull": "verbs.pull",
     "push": "verbs.push",
+    "ConvertReport": "verbs.reports",
     "InspectReport": "verbs.reports",
     "PullReport": "verbs.reports",
     "PushReport": "verbs.reports",
@@ -69,6 +72,7 @@ _HOMES = {
 
 __all__ = [
     "AuthenticationError",
+    "ConvertReport",
     "DestinationError",
     "FormatError",
     "InspectReport",
@@ -87,6 +91,7 @@ __all__ = [
     "Task",
     "UsageError",
     "VerifyReport",
+    "convert",
     "inspect",
     "login",
     "logout",

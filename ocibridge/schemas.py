@@ -14,19 +14,22 @@ from typing import Any
 from pydantic import BaseModel
 
 from .dialects.annotations import FileListing, FileMetadata, Symlinks
-from .dialects.config import ModelConfig
+from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
 from .oci import Document, Index, Manifest
-from .verbs.reports import InspectReport, PullReport, PushReport, VerifyReport
+from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, VerifyReport
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
     "index": Index,
     "config": ModelConfig,
+    "config-modelpack": ModelpackConfig,
     "annotation-file-metadata": FileMetadata,
     "annotation-files": FileListing,
     "annotation-symlinks": Symlinks,
+    "annotation-info": ModelFacts,
     "push": PushReport,
     "pull": PullReport,
+    "convert": ConvertReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
 }

@@ -16,6 +16,9 @@ READ_SIZE = MiB
 SMALL_FILE = 8 * MiB
 """Files of this many bytes or more are weights when nothing else says what they are, and never share a layer."""
 
+THIN_FILE = 64 * KiB
+"""Files of this many bytes or more are left out of a thin carton, and linked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -77,8 +80,11 @@ def source_date_epoch() -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-PULL_AS = ("carton", "folder")
+PULL_AS = ("carton", "mlarchive", "folder")
 """Formats that a pull can be told to write."""
+
+ALSO = ("ollama",)
+"""What a push can publish beside the artifact."""
 
 ZIP_METHODS = ("stored", "deflate", "zstd")
 """Ways to compress the members of a zip archive that is written."""

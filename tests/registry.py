@@ -16,7 +16,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,23 +38,28 @@ class RegistryServer:
     Attributes:
         host: `127.0.0.1:PORT`.
         kind: `container` or `process`.
+        log: Gives what the registry has logged so far.
     """
 
     host: str
     kind: str
+    log: Callable[[], str]
 
 
 @contextmanager
-def registry_server(folder: Path, *, auth: bool = False, tls: bool = False) -> Iterator[RegistryServer]:
+def registry_server(
+    folder: Path, *, auth: bool = False, tls: bool = False, access_log: bool = False
+) -> Iterator[RegistryServer]:
     """A registry with its storage in `folder`, or in the container.
 
     Args:
         folder: An empty folder.
         auth: Whether it asks for `USER` and `PASSWORD`.
         tls: Whether it speaks HTTPS, with a certificate for 127.0.0.1 and localhost that `TLS / "ca.pem"` signed.
+        access_log: Whether it logs every request, in Apache's combined format.
     """
     run = _container if registry_kind() == "container" else _process
-    with run(folder, auth, tls) as server:
+    with run(folder, auth, tls, access_log) as server:
         yield server
 
 
@@ -103,10 +108,12 @@ def _binary() -> str:
     raise RuntimeError("no registry to test with: run 'make setup', or set OCIBRIDGE_REGISTRY_BINARY")
 
 
-def _write_config(folder: Path, address: str, storage: str, seen_as: str, auth: bool, tls: bool) -> Path:
+def _write_config(
+    folder: Path, address: str, storage: str, seen_as: str, auth: bool, tls: bool, access_log: bool
+) -> Path:
     config: dict[str, Any] = {
         "version": "0.1",
-        "log": {"level": "warn", "accesslog": {"disabled": True}},
+        "log": {"level": "warn", "accesslog": {"disabled": not access_log}},
         "storage": {"filesystem": {"rootdirectory": storage}, "delete": {"enabled": True}},
         "http": {"addr": address},
     }
@@ -123,13 +130,13 @@ def _write_config(folder: Path, address: str, storage: str, seen_as: str, auth: 
 
 
 @contextmanager
-def _process(folder: Path, auth: bool, tls: bool) -> Iterator[RegistryServer]:
+def _process(folder: Path, auth: bool, tls: bool, access_log: bool) -> Iterator[RegistryServer]:
     for last in (False, False, True):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         storage = folder / "storage"
-        config = _write_config(folder, f"127.0.0.1:{port}", str(storage), str(folder), auth, tls)
+        config = _write_config(folder, f"127.0.0.1:{port}", str(storage), str(folder), auth, tls, access_log)
         with open(folder / "registry.log", "wb") as log:
             process = subprocess.Popen(
                 [_binary(), "serve", str(config)], stdout=log, stderr=log, env={"OTEL_TRACES_EXPORTER": "none"}
@@ -140,7 +147,7 @@ def _process(folder: Path, auth: bool, tls: bool) -> Iterator[RegistryServer]:
                 continue
             if process.poll() is not None:
                 raise RuntimeError(f"the registry did not start: {(folder / 'registry.log').read_text()[-2000:]}")
-            yield RegistryServer(f"127.0.0.1:{port}", "process")
+            yield RegistryServer(f"127.0.0.1:{port}", "process", (folder / "registry.log").read_text)
             return
         finally:
             process.terminate()
@@ -148,14 +155,14 @@ def _process(folder: Path, auth: bool, tls: bool) -> Iterator[RegistryServer]:
 
 
 @contextmanager
-def _container(folder: Path, auth: bool, tls: bool) -> Iterator[RegistryServer]:
+def _container(folder: Path, auth: bool, tls: bool, access_log: bool) -> Iterator[RegistryServer]:
     # Ryuk is a second image that would have to be fetched; the context manager removes the container itself.
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     from testcontainers.core.container import DockerContainer
 
     shared = folder / "etc"
     shared.mkdir()
-    _write_config(shared, ":5000", "/var/lib/registry", "/etc/docker/registry", auth, tls)
+    _write_config(shared, ":5000", "/var/lib/registry", "/etc/docker/registry", auth, tls, access_log)
     shared.chmod(0o755)
     container = DockerContainer(IMAGE).with_exposed_ports(5000)
     container = container.with_volume_mapping(str(shared), "/etc/docker/registry", "ro")
@@ -163,7 +170,9 @@ def _container(folder: Path, auth: bool, tls: bool) -> Iterator[RegistryServer]:
         port = int(container.get_exposed_port(5000))
         if not _wait(port, tls, None):
             raise RuntimeError(f"the registry container did not start: {container.get_logs()}")
-        yield RegistryServer(f"127.0.0.1:{port}", "container")
+        yield RegistryServer(
+            f"127.0.0.1:{port}", "container", lambda: b"".join(container.get_logs()).decode(errors="replace")
+        )
 
 
 def _wait(port: int, tls: bool, process: subprocess.Popen[bytes] | None) -> bool:

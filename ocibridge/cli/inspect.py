@@ -25,7 +25,9 @@ def add(commands: options.Commands[Any]) -> None:
         "ocibridge inspect localhost:5000/models/digits:v1 --json",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("subject", metavar="ANY", help="a path or a reference")
+    parser.add_argument(
+        "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
+    )
     options.add_json(parser)
     options.add_links(parser)
     options.add_registry(parser)

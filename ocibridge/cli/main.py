@@ -8,12 +8,12 @@ import json
 import sys
 from collections.abc import Sequence
 
-from . import completion, inspect, login, pull, push, verify, version
+from . import completion, convert, inspect, login, pull, push, verify, version
 from .options import Parser
 from .output import note, result, say
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-COMMANDS = (push, pull, inspect, verify, login, completion, version)
+COMMANDS = (push, pull, convert, inspect, verify, login, completion, version)
 
 
 def build_parser() -> Parser:

@@ -64,6 +64,18 @@ def add_command(commands: Commands[Any], name: str, summary: str, example: str, 
     return parser
 
 
+def add_dialect(parser: Parser, *, default: str | None = None) -> None:
+    """`--dialect`, which has to be given where there is no default."""
+    parser.add_argument(
+        "--dialect",
+        choices=("cnai", "draft", "modelpack"),
+        default=default,
+        required=default is None,
+        help="vocabulary of the manifest: cnai (the model specification's first names), draft (OCI layers that a "
+        "container runtime mounts) or modelpack (its current names)" + (f"; default: {default}" if default else ""),
+    )
+
+
 def add_json(parser: Parser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")

@@ -26,13 +26,24 @@ def add(commands: options.Commands[Any]) -> None:
         metavar="SOURCE",
         help="HOST[:PORT]/REPOSITORY[:TAG|@DIGEST], oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
     )
-    parser.add_argument("dest", metavar="DEST", help="x.carton becomes a carton, any other name a folder")
-    parser.add_argument("--as", dest="as_format", choices=("carton", "folder"), help="whatever the name says")
+    parser.add_argument(
+        "dest",
+        metavar="DEST",
+        help="x.carton becomes a carton, ollama:NAME[:TAG] a model in the local Ollama store, any other name a folder",
+    )
+    parser.add_argument(
+        "--as", dest="as_format", choices=("carton", "mlarchive", "folder"), help="whatever the name says"
+    )
     parser.add_argument(
         "--zip-method",
         choices=("stored", "deflate", "zstd"),
         default="stored",
         help="compression of the members of a carton (default: stored)",
+    )
+    parser.add_argument(
+        "--thin",
+        action="store_true",
+        help="link the large files of a carton to the registry, instead of fetching them",
     )
     parser.add_argument("--force", action="store_true", help="replace DEST if it exists")
     options.add_json(parser)
@@ -53,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
             args.dest,
             as_format=args.as_format,
             zip_method=args.zip_method,
+            thin=args.thin,
             force=args.force,
             registry=registry,
             progress=progress,
@@ -65,5 +77,6 @@ def run(args: argparse.Namespace) -> None:
     if not args.quiet:
         name = f"{report.identity} " if report.identity else ""
         amount = f"{report.files} files, {human_size(report.size)}"
-        say(f"pulled {name}to {report.path} ({report.format}): {amount}, in {human_time(time.monotonic() - started)}")
+        kind = f"{report.format}, {report.note}" if report.note else report.format
+        say(f"pulled {name}to {report.path} ({kind}): {amount}, in {human_time(time.monotonic() - started)}")
     result(report.reference)

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import options
 from .output import human_size, human_time, result, say, warn
-from .values import key_values, moment
+from .values import key_values, moment, role_rules
 
 if TYPE_CHECKING:
-    from ..verbs.reports import PushReport
+    from ..verbs.reports import PushedLayer, PushReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -25,18 +26,37 @@ def add(commands: options.Commands[Any]) -> None:
         "run the same command again; layers that arrived whole are not sent again",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("source", metavar="SOURCE", help="path of a model archive or folder")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="path of a model archive or folder, ollama:NAME[:TAG], or ollama://HOST/NAMESPACE/NAME[:TAG]",
+    )
     parser.add_argument(
         "target", metavar="TARGET", help="HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
     )
     parser.add_argument(
         "--layers",
         choices=("tar", "raw", "raw-files"),
-        default="tar",
-        help="tar layers (default), weights as they are, or every file as it is",
+        help="tar layers, weights as they are, or every file as it is "
+        "(default: tar; for a model of Ollama raw-files, unless --compress or --dialect draft is given)",
     )
     parser.add_argument(
         "--compress", choices=("none", "gzip", "zstd"), default="none", help="compress tar layers (default: none)"
+    )
+    options.add_dialect(parser, default="cnai")
+    parser.add_argument(
+        "--exact",
+        "--keep-archive",
+        action="store_true",
+        help="carry the archive as it is, as one raw layer; a pull gives back its very bytes",
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="GLOB=ROLE",
+        help="role of the files of a folder that match: weight, weight.config, doc, code or dataset "
+        "(may be given several times; the first match decides)",
     )
     parser.add_argument(
         "-a",
@@ -52,6 +72,25 @@ def add(commands: options.Commands[Any]) -> None:
         metavar="TIME",
         help="creation time to record, RFC 3339 or seconds since 1970 (default: SOURCE_DATE_EPOCH, else none)",
     )
+    parser.add_argument(
+        "--also",
+        action="append",
+        choices=("ollama",),
+        default=[],
+        help="also publish the model's own Ollama manifest, under the tag TAG-ollama; needs raw-files layers",
+    )
+    parser.add_argument(
+        "--strip-from",
+        action="store_true",
+        help="leave the 'from' fields out of an Ollama manifest, which may hold local paths; its ID changes",
+    )
+    parser.add_argument(
+        "--mount-from",
+        action="append",
+        default=[],
+        metavar="REPOSITORY",
+        help="repository of the same registry that may hold the blobs already (may be given several times)",
+    )
     options.add_json(parser)
     options.add_links(parser)
     options.add_transfer(parser)
@@ -61,6 +100,7 @@ def add(commands: options.Commands[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Publish, and print the pinned reference."""
     annotations = key_values(args.annotation)
+    roles = role_rules(args.role)
     links = options.links_options(args)
     registry = options.registry_options(args)
     from ..verbs.push import push
@@ -73,8 +113,14 @@ def run(args: argparse.Namespace) -> None:
             args.target,
             layers=args.layers,
             compress=args.compress,
+            dialect=args.dialect,
+            exact=args.exact,
             annotations=annotations,
             created=args.created,
+            roles=roles,
+            strip_from=args.strip_from,
+            also=args.also,
+            mount_from=args.mount_from,
             registry=registry,
             progress=progress,
             **links,
@@ -91,12 +137,17 @@ def run(args: argparse.Namespace) -> None:
 
 def summary(report: PushReport, seconds: float) -> str:
     """What was sent, and what was saved."""
-    blobs = {layer.digest: layer for layer in report.layers}.values()
+    name = report.identity or report.format
+    also = "".join(f", also {each.reference}" for each in report.also)
+    return f"pushed {name}: layers {movements(report.layers)}, in {human_time(seconds)}{also}"
+
+
+def movements(layers: Sequence[PushedLayer]) -> str:
+    """How many blobs were sent, and how many did not have to be."""
+    blobs = {layer.digest: layer for layer in layers}.values()
 
     def part(action: str) -> str:
         sizes = [layer.size for layer in blobs if layer.action == action]
         return f"{len(sizes)} {action} ({human_size(sum(sizes))})" if sizes else ""
 
-    parts = [text for text in map(part, ("uploaded", "skipped", "mounted")) if text]
-    name = report.identity or report.format
-    return f"pushed {name}: layers {', '.join(parts) or 'none'}, in {human_time(seconds)}"
+    return ", ".join(text for text in map(part, ("uploaded", "skipped", "mounted")) if text) or "none"

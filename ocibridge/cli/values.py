@@ -32,6 +32,28 @@ def key_values(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
+ROLES = ("weight", "weight.config", "doc", "code", "dataset")
+
+
+def role_rules(pairs: Sequence[str]) -> list[tuple[str, str]]:
+    """`GLOB=ROLE` pairs, in their order.
+
+    Raises:
+        UsageError: one has no glob, or a role that there is not.
+    """
+    from ..errors import UsageError
+
+    found = []
+    for pair in pairs:
+        glob, _, role = pair.rpartition("=")
+        if not glob or role not in ROLES:
+            raise UsageError(
+                f"the rule {pair!r} is malformed", hint=f"write --role 'GLOB=ROLE' with one of: {', '.join(ROLES)}"
+            )
+        found.append((glob, role))
+    return found
+
+
 def moment(text: str) -> datetime:
     """A time: RFC 3339, or seconds since 1970.
 

@@ -19,7 +19,14 @@ def add(commands: options.Commands[Any]) -> None:
         "ocibridge verify localhost:5000/models/digits:v1",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("subject", metavar="ANY", help="a path or a reference")
+    parser.add_argument(
+        "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
+    )
+    parser.add_argument(
+        "--manifest-only",
+        action="store_true",
+        help="prove the identity of a carton in raw-files layers from its manifest alone, reading no file",
+    )
     options.add_json(parser)
     options.add_links(parser)
     options.add_transfer(parser)
@@ -34,7 +41,14 @@ def run(args: argparse.Namespace) -> None:
     from .progress import shown
 
     with shown(args) as progress:
-        report = verify(args.subject, registry=registry, progress=progress, **links, **options.transfer_options(args))
+        report = verify(
+            args.subject,
+            manifest_only=args.manifest_only,
+            registry=registry,
+            progress=progress,
+            **links,
+            **options.transfer_options(args),
+        )
     if args.json:
         result(report.to_json())
         return

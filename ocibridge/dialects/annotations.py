@@ -24,6 +24,7 @@ IDENTITY = OURS + "identity"
 FILES = OURS + "files"
 SYMLINKS = OURS + "symlinks"
 ROLE = OURS + "role"
+INFO = OURS + "info"
 
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -111,20 +112,24 @@ def file_size(value: str | None) -> int | None:
 
 _PER_LAYER = (FILES, ROLE)
 _SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
-_OCI_WRITTEN = (
-    oci.ANNOTATION_TITLE,
-    oci.ANNOTATION_DESCRIPTION,
-    oci.ANNOTATION_LICENSES,
-    oci.ANNOTATION_SOURCE,
-    oci.ANNOTATION_URL,
-    oci.ANNOTATION_VERSION,
-    oci.ANNOTATION_CREATED,
-)
+_ANEW = ("filepath", "file.mediatype.untested", "model", "config", "readme", "license")
 
 
-def is_written(key: str) -> bool:
-    """Whether a manifest annotation is one that every dialect writes anew."""
-    return key.startswith((OURS, *_SPECIFIED)) or key in _OCI_WRITTEN
+def kept(layer: StoredLayer, prefix: str) -> dict[str, str]:
+    """Annotations of a layer that no dialect writes anew, such as the file metadata of the tool that made it.
+
+    Args:
+        layer: The layer.
+        prefix: Prefix of the keys of the specification in the dialect that is written.
+    """
+    found = {}
+    for key, value in (layer.descriptor.annotations or {}).items():
+        name = next((key.removeprefix(each) for each in _SPECIFIED if key.startswith(each)), None)
+        if name is None and not key.startswith(OURS):
+            found[key] = value
+        elif name and name not in _ANEW:
+            found[prefix + name] = value
+    return found
 
 
 def file_origin(layer: StoredLayer) -> dict[str, str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal
@@ -12,6 +13,8 @@ from pydantic import AliasChoices, Field, WithJsonSchema, field_validator
 from ..errors import FormatError
 from ..model import ModelInfo
 from ..oci import Digest, Document, parse_document
+
+_OLD_SPELLINGS = ("parameterSize", "puantization")
 
 
 class ModelDescriptor(Document):
@@ -70,6 +73,48 @@ class ModelConfig(Document):
         return {} if value is None else value
 
 
+Modality = Literal["text", "image", "audio", "video", "embedding", "other"]
+
+
+class ModelCapabilities(Document):
+    """What a model can do; only in the current specification, and nothing that any format of ours knows."""
+
+    input_types: list[Modality] | None = None
+    output_types: list[Modality] | None = None
+    knowledge_cutoff: Annotated[str | None, WithJsonSchema({"type": "string", "format": "date-time"})] = None
+    reasoning: bool | None = None
+    tool_usage: bool | None = None
+    reward: bool | None = None
+    languages: list[Annotated[str, Field(pattern="^[a-z]{2}$")]] | None = None
+
+
+class ModelpackDescriptor(ModelDescriptor):
+    """`ModelDescriptor` with what the current specification added."""
+
+    datasets_url: Annotated[list[str] | None, Field(alias="datasetsURL")] = None
+
+
+class ModelpackExecution(ModelExecution):
+    """`ModelExecution` with what the current specification added."""
+
+    capabilities: ModelCapabilities | None = None
+
+
+class ModelpackConfig(ModelConfig):
+    """The config object of the current specification: for its schema. Artifacts are read with `ModelConfig`, because a
+    malformed capability is no reason not to restore a model."""
+
+    descriptor: ModelpackDescriptor
+    config: ModelpackExecution
+
+
+class ModelFacts(Document):
+    """The config object without its digests: all that it says about the model itself."""
+
+    descriptor: ModelDescriptor
+    config: ModelExecution
+
+
 def config_of(info: ModelInfo, diff_ids: Sequence[str]) -> ModelConfig:
     """The config object of a model.
 
@@ -77,7 +122,13 @@ def config_of(info: ModelInfo, diff_ids: Sequence[str]) -> ModelConfig:
         info: Metadata; what is None or empty is left out.
         diff_ids: One per layer, in manifest order.
     """
-    return ModelConfig(
+    facts = facts_of(info)
+    return ModelConfig(descriptor=facts.descriptor, modelfs=ModelFS(diff_ids=list(diff_ids)), config=facts.config)
+
+
+def facts_of(info: ModelInfo) -> ModelFacts:
+    """The metadata of a model in the words of the config object."""
+    return ModelFacts(
         descriptor=ModelDescriptor(
             created_at=rfc3339(info.created_at) if info.created_at else None,
             authors=list(info.authors) or None,
@@ -92,7 +143,6 @@ def config_of(info: ModelInfo, diff_ids: Sequence[str]) -> ModelConfig:
             title=info.title or None,
             description=info.description or None,
         ),
-        modelfs=ModelFS(diff_ids=list(diff_ids)),
         config=ModelExecution(
             architecture=info.architecture or None,
             format=info.format or None,
@@ -103,7 +153,7 @@ def config_of(info: ModelInfo, diff_ids: Sequence[str]) -> ModelConfig:
     )
 
 
-def info_of(config: ModelConfig) -> ModelInfo:
+def info_of(config: ModelConfig | ModelFacts) -> ModelInfo:
     """The metadata in a config object."""
     general, run = config.descriptor, config.config
     return ModelInfo(
@@ -134,6 +184,17 @@ def parse_config(data: bytes, owner: str, limit: int) -> ModelConfig:
         FormatError: it is none.
     """
     return parse_document(ModelConfig, data, owner, limit)
+
+
+def dropped_keys(data: bytes, parsed: ModelConfig) -> list[str]:
+    """Keys of a config object, such as `config.capabilities`, that we have read over and so cannot write again."""
+    document = json.loads(data)
+    known = json.loads(parsed.to_json())
+    found = [key for key in document if key not in known]
+    for part in ("descriptor", "config"):
+        section = document.get(part) or {}
+        found += [f"{part}.{key}" for key, value in section.items() if key not in known[part] and value is not None]
+    return sorted(each for each in found if each.rpartition(".")[2] not in _OLD_SPELLINGS)
 
 
 def rfc3339(moment: datetime) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 from ..errors import FormatError, UsageError
 from ..layers import Encoding
 from ..model import ModelInfo, Role
-from ..oci import Descriptor, canonical_json
+from ..oci import SHA256, Descriptor, canonical_json, parse_document, parse_json
 from . import annotations as keys
-from .config import rfc3339
+from . import config as words
+from .config import ModelFacts, rfc3339
 from .vocabulary import FinishedLayer, Vocabulary
 
 PREFIX = "org.cnai.model."
@@ -94,21 +95,31 @@ class DraftDialect(Vocabulary):
     def annotations(self, info: ModelInfo) -> dict[str, str]:
         """The manifest annotation keys of the seed."""
         found = {key: getattr(info, name) for name, key in _TEXTS.items()}
+        found["url"] = info.doc_url
         found["authors"] = ", ".join(info.authors)
         found["licenses"] = " AND ".join(info.licenses)
         found["created"] = rfc3339(info.created_at) if info.created_at else None
         found["param.size"] = _count(info.param_size)
-        return {PREFIX + key: value for key, value in found.items() if value}
+        written = {PREFIX + key: value for key, value in found.items() if value}
+        if info_of(written) != info:
+            # Such as `8b` or an author with a comma: what the seed's keys cannot say without loss.
+            written[keys.INFO] = words.facts_of(info).to_json().decode()
+        return written
 
 
 def info_of(annotations: Mapping[str, str]) -> ModelInfo:
     """The metadata in the annotations of a manifest.
 
     Raises:
-        FormatError: the creation time is no RFC 3339 time.
+        FormatError: the creation time is no RFC 3339 time, or our own annotation is malformed.
     """
+    if keys.INFO in annotations:
+        data = annotations[keys.INFO].encode()
+        return words.info_of(parse_document(ModelFacts, data, f"the annotation {keys.INFO}", len(data)))
     found = {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}
     texts: dict[str, Any] = {name: found.get(key) for name, key in _TEXTS.items()}
+    texts["doc_url"] = texts["doc_url"] or found.get("url")
+    texts["name"] = texts["name"] or found.get("ref.name")
     return ModelInfo(
         **texts,
         authors=tuple(filter(None, found.get("authors", "").split(", "))),
@@ -116,6 +127,18 @@ def info_of(annotations: Mapping[str, str]) -> ModelInfo:
         param_size=_word(found.get("param.size")),
         created_at=_time(found.get("created")),
     )
+
+
+def diff_ids(config: bytes) -> list[str]:
+    """The diff ids in an OCI image config, which the seed does not ask for; none where it has none that are valid."""
+    try:
+        document = parse_json(config, "the config", len(config))
+    except FormatError:
+        return []
+    rootfs = document.get("rootfs") if isinstance(document, dict) else None
+    found = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
+    valid = isinstance(found, list) and all(re.fullmatch(rf"sha256:{SHA256.pattern}", str(each)) for each in found)
+    return list(found) if found and valid else []
 
 
 def _count(param_size: str | None) -> str | None:

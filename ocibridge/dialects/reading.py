@@ -94,7 +94,7 @@ def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits 
         FormatError: a layer is of no known type, names no file, or has an unsafe or doubled path.
     """
     parsed = parse_config(config, f"the config of {owner}", limits.config) if _has_config(manifest) else None
-    diff_ids: list[Digest | None] = list(parsed.modelfs.diff_ids) if parsed else []
+    diff_ids: list[Digest | None] = list(parsed.modelfs.diff_ids if parsed else draft.diff_ids(config))
     if len(diff_ids) != len(manifest.layers):
         diff_ids = [None] * len(manifest.layers)
     layers = tuple(
@@ -124,7 +124,7 @@ def _model(manifest: Manifest, config: ModelConfig | None, layers: tuple[StoredL
         raise FormatError(f"{owner}: the symlink {show(next(iter(links)))} is none of its files")
     files += [FileEntry(path, Role.DOC, symlink=target) for path, target in links.items()]
     prefix = len(keys.OURS)
-    reserved = (keys.FORMAT, keys.IDENTITY, keys.SYMLINKS)
+    reserved = (keys.FORMAT, keys.IDENTITY, keys.SYMLINKS, keys.INFO)
     return StoredModel(
         format=annotations.get(keys.FORMAT),
         files=tuple(files),

@@ -25,6 +25,7 @@ class FinishedLayer:
         files: Its files, with size and sha256 as far as they are known.
         guessed: Whether the role of a file in it is a guess.
         origin: What the format wants to be known of its one file; see `ocibridge.model.ModelFile`.
+        kept: Annotations of a layer that has been published before; they win over those that we would write.
     """
 
     role: Role
@@ -35,6 +36,7 @@ class FinishedLayer:
     files: tuple[FileEntry, ...]
     guessed: bool = False
     origin: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 class Vocabulary(ABC):
@@ -47,6 +49,11 @@ class Vocabulary(ABC):
 
     name: str
     namespace: str
+
+    @property
+    def prefix(self) -> str:
+        """What the annotation keys of the specification start with."""
+        return f"org.{self.namespace}.model."
 
     @property
     def artifact_type(self) -> str:

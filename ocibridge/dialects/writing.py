@@ -9,13 +9,14 @@ from datetime import datetime
 
 from ..errors import LimitError
 from ..layers import Draft, Encoding, LayerDigests, Sealed
-from ..model import FileEntry, Model, ModelInfo
+from ..model import FileEntry, Model, ModelFile, ModelInfo
 from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
 from ..settings import DEFAULT_LIMITS, Limits
 from . import annotations as keys
 from .cnai import Cnai
 from .config import rfc3339
+from .dialect import vocabulary_of
 from .packing import Compress, Layers, Packed, pack
 from .reading import StoredArtifact
 from .vocabulary import FinishedLayer, Vocabulary
@@ -64,7 +65,6 @@ def draft(model: Model, options: DraftOptions) -> Draft:
     """
     vocabulary = options.vocabulary or Cnai(bare_raw=options.layers is Layers.RAW)
     packed = pack(model.files, options.layers, options.compress)
-    vocabulary.check([each.layer.encoding for each in packed])
     about = _About(
         info=replace(model.info, created_at=options.created) if options.created else model.info,
         format=model.format,
@@ -74,10 +74,29 @@ def draft(model: Model, options: DraftOptions) -> Draft:
         annotations=options.annotations,
         created=options.created,
     )
+    return _draft(about, packed, vocabulary, options.limits)
+
+
+def repack(
+    artifact: StoredArtifact, files: Sequence[ModelFile], vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
+) -> Draft:
+    """The same model in tar layers, under the names of another dialect: what `draft` would make of its source.
+
+    Args:
+        artifact: The artifact.
+        files: Its files.
+        vocabulary: The dialect.
+        limits: See `ocibridge.settings.Limits`.
+    """
+    return _draft(_about(artifact), pack(files, Layers.TAR, Compress.NONE), vocabulary, limits)
+
+
+def _draft(about: _About, packed: Sequence[Packed], vocabulary: Vocabulary, limits: Limits) -> Draft:
+    vocabulary.check([each.layer.encoding for each in packed])
 
     def seal_with(digests: Sequence[LayerDigests]) -> Sealed:
         layers = [_finished(each, found) for each, found in zip(packed, digests, strict=True)]
-        return seal(about, layers, vocabulary, options.limits)
+        return seal(about, layers, vocabulary, limits)
 
     return Draft(tuple(each.layer for each in packed), seal_with)
 
@@ -107,8 +126,6 @@ def reword(artifact: StoredArtifact, vocabulary: Vocabulary, limits: Limits = DE
         FormatError: the artifact does not say what the other dialect has to say.
     """
     vocabulary.check([each.encoding for each in artifact.layers])
-    annotations = artifact.manifest.annotations or {}
-    model = artifact.model
     layers = [
         FinishedLayer(
             role=each.role,
@@ -119,19 +136,30 @@ def reword(artifact: StoredArtifact, vocabulary: Vocabulary, limits: Limits = DE
             files=each.files or keys.named_file(each),
             guessed=keys.guessed(each),
             origin=keys.file_origin(each),
+            kept=keys.kept(each, vocabulary.prefix),
         )
         for each in artifact.layers
     ]
+    return seal(_about(artifact), layers, vocabulary, limits)
+
+
+def _about(artifact: StoredArtifact) -> _About:
+    annotations = artifact.manifest.annotations or {}
+    model = artifact.model
     about = _About(
         info=model.info,
         format=model.format,
         identity=model.identity,
         symlinks={file.path: file.symlink for file in model.files if file.symlink},
         origin=model.origin,
-        annotations={key: value for key, value in annotations.items() if not keys.is_written(key)},
-        created=model.info.created_at,
+        annotations={},
+        created=model.info.created_at if oci.ANNOTATION_CREATED in annotations else None,
     )
-    return seal(about, layers, vocabulary, limits)
+    ours = _manifest_annotations(about, vocabulary_of(artifact.dialect))
+    others = {
+        key: value for key, value in annotations.items() if not key.startswith(keys.OURS) and ours.get(key) != value
+    }
+    return replace(about, annotations=others)
 
 
 def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabulary, limits: Limits) -> Sealed:
@@ -159,7 +187,7 @@ def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabular
 
 
 def _layer_annotations(layer: FinishedLayer, vocabulary: Vocabulary, listed: bool) -> dict[str, str]:
-    prefix = f"org.{vocabulary.namespace}.model."
+    prefix = vocabulary.prefix
     found = {}
     if len(layer.files) == 1:
         file = layer.files[0]
@@ -173,6 +201,7 @@ def _layer_annotations(layer: FinishedLayer, vocabulary: Vocabulary, listed: boo
         found[prefix + "file.mediatype.untested"] = "true"
     if listed and layer.encoding is not Encoding.RAW and (listing := keys.listing(layer.files)):
         found[keys.FILES] = listing
+    found |= layer.kept
     return dict(sorted(found.items()))
 
 

@@ -30,7 +30,8 @@ class ReadOptions:
         strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
         roles: Globs and the roles of the files that they match, before all other rules; the first match decides
             (for model folders, see `ocibridge.formats.tree`).
-        keep_archive: Whether an MLSteam archive travels along as it is, for a restoration that is exact everywhere.
+        keep_archive: Whether an archive travels as it is, for a restoration that is exact everywhere: a carton as the
+            only file of the model, an MLSteam archive along with the others.
         limits: See `ocibridge.settings.Limits`.
     """
 
@@ -86,6 +87,13 @@ class Sink(ABC):
             IntegrityError: the bytes are not those that the format's own metadata promises.
             DestinationError: the target cannot be written.
         """
+
+    def has(self, path: str, size: int, sha256: str) -> bool:
+        """Whether the target holds these bytes already, verified, and takes them as the file `path`.
+
+        Asked for files that are layers of their own; where true, nothing moves and `write` is not called.
+        """
+        return False
 
     @abstractmethod
     def commit(self) -> str | None:

@@ -112,6 +112,10 @@ class Store(ABC):
         """
         return VerifiedReader(self._open_blob(descriptor, 0), descriptor, self.name)
 
+    def resume_blob(self, descriptor: Descriptor, offset: int) -> Reader:
+        """The bytes of a blob from `offset`, unverified: for whoever verifies the whole that they belong to."""
+        return self._open_blob(descriptor, offset)
+
     def read_blob(self, descriptor: Descriptor, limit: int) -> bytes:
         """A small blob, verified.
 

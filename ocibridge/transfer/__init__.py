@@ -2,8 +2,20 @@
 """The only code that moves a graph of blobs: concurrency, skip, mount, progress."""
 
 from .progress import Progress, Task, reported
-from .push import LayerAction, Published, publish
+from .push import LayerAction, LayerBytes, Published, describe_all, publish, publish_sealed
 from .restore import restore
 from .workers import Workers
 
-__all__ = ["LayerAction", "Progress", "Published", "Task", "Workers", "publish", "reported", "restore"]
+__all__ = [
+    "LayerAction",
+    "LayerBytes",
+    "Progress",
+    "Published",
+    "Task",
+    "Workers",
+    "describe_all",
+    "publish",
+    "publish_sealed",
+    "reported",
+    "restore",
+]

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..content import BytesContent
+from ..content import BytesContent, Content
 from ..errors import IntegrityError
-from ..layers import Draft, Layer, LayerDigests, describe
+from ..layers import Draft, Layer, LayerDigests, Sealed, describe
 from ..oci import Descriptor
 from ..stores.base import Store
 from .progress import Progress, Task, reported
@@ -28,6 +28,19 @@ class LayerAction:
 
     descriptor: Descriptor
     action: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBytes:
+    """Where the bytes of a layer come from.
+
+    Attributes:
+        label: What messages and progress call the layer.
+        content: Its bytes.
+    """
+
+    label: str
+    content: Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +82,55 @@ def publish(
         IntegrityError: a file is not what its format promises, or changed on the way.
         StoreError: the store refused something.
     """
-    progress = progress or Progress()
-    workers = Workers(concurrency, progress)
-    digests = _describe_all(draft.layers, workers)
+    digests = describe_all(draft.layers, concurrency=concurrency, progress=progress)
     sealed = draft.seal(digests)
+    sources = [
+        LayerBytes(layer.label, layer.content(descriptor.size))
+        for descriptor, layer in zip(sealed.layers, draft.layers, strict=True)
+    ]
+    return publish_sealed(
+        sealed, sources, store, tag, concurrency=concurrency, progress=progress, mount_from=mount_from
+    )
 
-    wanted: dict[str, tuple[Descriptor, Layer]] = {}
-    for descriptor, layer in zip(sealed.layers, draft.layers, strict=True):
-        wanted.setdefault(descriptor.digest, (descriptor, layer))
+
+def publish_sealed(
+    sealed: Sealed,
+    sources: Sequence[LayerBytes],
+    store: Store,
+    tag: str | None,
+    *,
+    concurrency: int = 4,
+    progress: Progress | None = None,
+    mount_from: Sequence[Store] = (),
+) -> Published:
+    """Store an artifact whose manifest is known; the second half of `publish`.
+
+    Args:
+        sealed: The artifact.
+        sources: The bytes of its layers, in manifest order; opened only for blobs that the store lacks.
+        store: Where it goes.
+        tag: Tag to give it; None leaves it reachable by digest alone.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+        mount_from: Repositories of the same host that may hold the blobs already.
+
+    Raises:
+        IntegrityError: a source does not have the bytes that the manifest names.
+        StoreError: the store refused something.
+    """
+    progress = progress or Progress()
+    wanted: dict[str, tuple[Descriptor, LayerBytes]] = {}
+    for descriptor, source in zip(sealed.layers, sources, strict=True):
+        wanted.setdefault(descriptor.digest, (descriptor, source))
     largest_first = sorted(wanted.values(), key=lambda each: (-each[0].size, each[0].digest))
     progress.plan("uploading", len(largest_first), sum(descriptor.size for descriptor, _ in largest_first))
+    workers = Workers(concurrency if store.parallel else 1, progress)
 
-    def push(item: tuple[Descriptor, Layer]) -> str:
+    def push(item: tuple[Descriptor, LayerBytes]) -> str:
         return _push_layer(*item, store, mount_from, workers)
 
-    uploads = Workers(concurrency if store.parallel else 1, progress)
     actions = dict(
-        zip((descriptor.digest for descriptor, _ in largest_first), uploads.map(push, largest_first), strict=True)
+        zip((descriptor.digest for descriptor, _ in largest_first), workers.map(push, largest_first), strict=True)
     )
     if not store.has_blob(sealed.config_descriptor):
         store.push_blob(sealed.config_descriptor, BytesContent(sealed.config))
@@ -93,7 +138,21 @@ def publish(
     return Published(manifest, tuple(LayerAction(each, actions[each.digest]) for each in sealed.layers))
 
 
-def _describe_all(layers: Sequence[Layer], workers: Workers) -> list[LayerDigests]:
+def describe_all(
+    layers: Sequence[Layer], *, concurrency: int = 4, progress: Progress | None = None
+) -> list[LayerDigests]:
+    """`describe` every layer, several at once; the first half of `publish`.
+
+    Args:
+        layers: The layers.
+        concurrency: Layers that are read at the same time.
+        progress: Told what happens.
+
+    Raises:
+        IntegrityError: a file is not what its format promises.
+        SourceError: a file cannot be read.
+    """
+    workers = Workers(concurrency, progress or Progress())
     unread = [layer for layer in layers if not layer.promised]
     workers.progress.plan("hashing", len(unread), sum(_size(layer) for layer in unread))
 
@@ -112,21 +171,21 @@ def _size(layer: Layer) -> int:
 
 
 def _push_layer(
-    descriptor: Descriptor, layer: Layer, store: Store, mount_from: Sequence[Store], workers: Workers
+    descriptor: Descriptor, source: LayerBytes, store: Store, mount_from: Sequence[Store], workers: Workers
 ) -> str:
-    task = Task("uploading", layer.label, descriptor.size)
+    task = Task("uploading", source.label, descriptor.size)
     if store.has_blob(descriptor):
         workers.progress.finish(task, SKIPPED)
         return SKIPPED
-    if any(store.mount_blob(descriptor, source) for source in mount_from):
+    if any(store.mount_blob(descriptor, other) for other in mount_from):
         workers.progress.finish(task, MOUNTED)
         return MOUNTED
     with reported(workers.progress, task):
         try:
-            store.push_blob(descriptor, layer.content(descriptor.size), workers.watch(task))
+            store.push_blob(descriptor, source.content, workers.watch(task))
         except IntegrityError as exc:
             raise IntegrityError(
-                f"{layer.label} does not have the bytes that were announced for it ({exc.message})",
+                f"{source.label} does not have the bytes that were announced for it ({exc.message})",
                 hint="the source is damaged or changed while it was read: check it and push again",
             ) from exc
     return UPLOADED

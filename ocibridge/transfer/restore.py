@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..content import Reader, chunks
 from ..formats.base import Sink
-from ..layers import StoredLayer, unpack
+from ..layers import Encoding, StoredLayer, unpack
 from ..model import ByteCount
 from ..paths import check_collisions
 from ..settings import DEFAULT_LIMITS, Limits
@@ -54,6 +54,9 @@ def restore(
     def work(layer: StoredLayer) -> list[str]:
         label = layer.files[0].path if layer.files else layer.descriptor.digest
         task = Task(phase, label, layer.descriptor.size)
+        if layer.encoding is Encoding.RAW and sink.has(label, layer.descriptor.size, layer.descriptor.digest[7:]):
+            progress.finish(task, "skipped")
+            return [label]
         with reported(progress, task), store.open_blob(layer.descriptor) as blob:
             return _unpack_into(layer, _Watched(blob, workers.watch(task)), sink, limits)
 

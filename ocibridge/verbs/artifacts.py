@@ -19,10 +19,19 @@ from ..stores.base import Store
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An artifact and the descriptor of its manifest."""
+    """An artifact, and its documents as they are stored.
+
+    Attributes:
+        descriptor: Descriptor of the manifest.
+        artifact: What it says.
+        data: The manifest, byte for byte.
+        config: The config object, byte for byte.
+    """
 
     descriptor: Descriptor
     artifact: StoredArtifact
+    data: bytes
+    config: bytes
 
 
 def fetch_artifact(store: Store, reference: Reference) -> Fetched:
@@ -40,4 +49,4 @@ def fetch_artifact(store: Store, reference: Reference) -> Fetched:
         descriptor, data = store.fetch_manifest(choose_manifest(index, owner).digest)
     manifest = parse_manifest(data, owner, store.limits)
     config = store.read_blob(manifest.config, store.limits.config)
-    return Fetched(descriptor, read_artifact(manifest, config, owner, store.limits))
+    return Fetched(descriptor, read_artifact(manifest, config, owner, store.limits), data, config)

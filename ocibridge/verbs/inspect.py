@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..formats.base import ReadOptions
 from ..oci import Reference
 from .reports import InspectReport, LayerReport, file_report, info_report, path_report
-from .sources import open_store, path_or_reference, read_model
+from .sources import open_source, open_store, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -24,24 +23,25 @@ def inspect(
     links_hosts: Sequence[str] = (),
     registry: RegistryOptions | None = None,
 ) -> InspectReport:
-    """Describe a path or a reference: metadata, files with role, size and sha256, layers, identity.
+    """Describe a model or an artifact: metadata, files with role, size and sha256, layers, identity.
 
     No weight is read and no layer is fetched; `verify` does that.
 
     Args:
-        subject: A path, or a reference.
+        subject: A path, a model of Ollama (see `push`), or a reference.
         fetch_links: Whether files that a carton only links to are fetched, to learn their sizes.
         links_hosts: Hosts that they may be fetched from; empty allows any.
         registry: Credentials and TLS.
 
     Raises:
-        SourceError: the path cannot be read.
+        SourceError: the path or the model cannot be read.
         FormatError: it breaks the rules of its format, or is no model artifact.
         StoreError: the artifact cannot be had.
     """
-    found = path_or_reference(os.fspath(subject)) if isinstance(subject, str | os.PathLike) else subject
-    if isinstance(found, Path):
-        return path_report(str(found), read_model(found, ReadOptions(fetch_links, tuple(links_hosts))))
+    found = subject_of(subject)
+    if not isinstance(found, Reference):
+        with open_source(found, ReadOptions(fetch_links, tuple(links_hosts)), registry) as (model, _):
+            return path_report(str(found), model)
     from .artifacts import fetch_artifact
 
     with open_store(found, registry) as store:

@@ -5,51 +5,69 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
+from ..dialects.dialect import Dialect, vocabulary_of
 from ..dialects.packing import Compress, Layers
 from ..dialects.writing import DraftOptions, draft
 from ..errors import UsageError
 from ..formats.base import ReadOptions
+from ..model import Model, Role
 from ..oci import Reference, parse_reference
 from ..transfer import Progress, publish
-from .reports import PushedLayer, PushReport
-from .sources import open_store, read_model
+from .reports import PushReport, pushed_layers
+from .sources import mount_places, open_source, open_store, source_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
+    from .ollama import OllamaSource, Sibling
 
 
 def push(
     source: str | os.PathLike[str],
     target: str | Reference,
     *,
-    layers: Layers | str = Layers.TAR,
+    layers: Layers | str | None = None,
     compress: Compress | str = Compress.NONE,
+    dialect: Dialect | str = Dialect.CNAI,
+    exact: bool = False,
     annotations: Mapping[str, str] | None = None,
     created: datetime | None = None,
     fetch_links: bool = False,
     links_hosts: Sequence[str] = (),
+    roles: Sequence[tuple[str, Role | str]] = (),
+    strip_from: bool = False,
+    also: Sequence[str] = (),
+    mount_from: Sequence[str] = (),
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> PushReport:
-    """Publish a model as a CNAI artifact (seed 001).
+    """Publish a model as an artifact.
 
     Args:
-        source: A carton file or an unpacked carton folder.
+        source: The path of a model archive or folder; `ollama:NAME[:TAG]` for a model in the local Ollama store;
+            `ollama://HOST/NAMESPACE/NAME[:TAG]` for one in a registry that speaks Ollama's dialect.
         target: `HOST[:PORT]/REPOSITORY[:TAG]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`; the tag defaults to
             `latest`.
-        layers: `tar`, `raw` or `raw-files`; see `ocibridge.dialects.packing.Layers`.
+        layers: `tar`, `raw` or `raw-files`; see `ocibridge.dialects.packing.Layers`. None is `tar`, but `raw-files` for
+            a model of Ollama, so that its blobs keep their digests, unless `compress` or `dialect` wants tar.
         compress: `none`, `gzip` or `zstd`, for tar layers.
+        dialect: `cnai` (seed 001), `draft` (seed 003, tar layers only) or `modelpack` (the current specification).
+        exact: Whether the archive is carried whole, as one raw layer, so that a pull gives back its very bytes.
         annotations: Annotations of the manifest.
         created: Creation time to record; else `SOURCE_DATE_EPOCH`; else none, so that digests do not depend on the day.
         fetch_links: Whether files that a carton only links to are fetched.
         links_hosts: Hosts that they may be fetched from; empty allows any.
-        registry: Credentials and TLS.
+        roles: Globs of a model folder and the roles of the files that they match; the first match decides.
+        strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
+        also: `ollama` also publishes the original Ollama manifest, under the tag `<tag>-ollama`.
+        mount_from: Repositories of the target's registry that may hold the blobs already, which then do not move.
+        registry: Credentials and TLS, for the target; for the source where the target is no registry.
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
 
@@ -70,30 +88,89 @@ def push(
     reference = parse_reference(target) if isinstance(target, str) else target
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
-    options = DraftOptions(Layers(layers), Compress(compress), dict(annotations or {}), created or _source_date())
+    found = source_of(source)
+    chosen = Layers(layers) if layers else _default_layers(found, Compress(compress), Dialect(dialect))
+    if exact:
+        chosen = _whole(found, layers, Compress(compress))
+    options = DraftOptions(
+        chosen,
+        Compress(compress),
+        dict(annotations or {}),
+        created or _source_date(),
+        vocabulary_of(dialect, bare_raw=chosen is Layers.RAW),
+    )
+    if strip_from and isinstance(found, Path):
+        raise UsageError("--strip-from is for models of Ollama", hint="leave it out, or name the source ollama:NAME")
+    _check_also(also, options.layers)
     if options.layers is Layers.RAW_FILES and options.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
-    model = read_model(Path(source), ReadOptions(fetch_links, tuple(links_hosts)))
-    plan = draft(model, options)
-    with open_store(reference, registry, create=True) as store:
-        done = publish(plan, store, reference.version, concurrency=concurrency, progress=progress)
+    places = mount_places(reference, mount_from)
+    reading = ReadOptions(
+        fetch_links,
+        tuple(links_hosts),
+        tuple((glob, Role(role)) for glob, role in roles),
+        strip_from=strip_from,
+        keep_archive=exact,
+    )
+    with ExitStack() as stack:
+        model, home = stack.enter_context(open_source(found, reading, registry, reference))
+        beside = _sibling(model, reference) if also else None
+        plan = draft(model, options)
+        mounts = [stack.enter_context(open_store(each, registry)) for each in places]
+        store = stack.enter_context(open_store(reference, registry, create=True))
+        done = publish(
+            plan,
+            store,
+            reference.version,
+            concurrency=concurrency,
+            progress=progress,
+            mount_from=[home, *mounts] if home else mounts,
+        )
+        extra = [beside.publish(store)] if beside else []
     return PushReport(
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
         tag=reference.version,
         identity=model.identity,
         format=model.format,
-        layers=[
-            PushedLayer(
-                digest=each.descriptor.digest,
-                size=each.descriptor.size,
-                media_type=each.descriptor.media_type,
-                action=each.action,
-            )
-            for each in done.layers
-        ],
+        layers=pushed_layers(done),
+        also=extra,
         warnings=list(model.warnings),
     )
+
+
+def _default_layers(source: Path | OllamaSource, compress: Compress, dialect: Dialect) -> Layers:
+    tar = isinstance(source, Path) or compress is not Compress.NONE or dialect is Dialect.DRAFT
+    return Layers.TAR if tar else Layers.RAW_FILES
+
+
+def _whole(source: Path | OllamaSource, layers: Layers | str | None, compress: Compress) -> Layers:
+    """The layers of an archive that is carried whole."""
+    if not isinstance(source, Path) or source.is_dir():
+        raise UsageError(f"--exact is for archives, and {source} is none", hint="leave it out")
+    if compress is not Compress.NONE or (layers and Layers(layers) is Layers.TAR):
+        raise UsageError(
+            "--exact carries the archive as it is, neither compressed nor in a tar layer",
+            hint="leave out --compress and --layers",
+        )
+    return Layers(layers or Layers.RAW_FILES)
+
+
+def _sibling(model: Model, reference: Reference) -> Sibling:
+    from .ollama import sibling
+
+    return sibling(model, reference)
+
+
+def _check_also(also: Sequence[str], layers: Layers) -> None:
+    for kind in also:
+        if kind not in settings.ALSO:
+            raise UsageError(f"{kind!r} cannot be published also", hint=f"give one of: {', '.join(settings.ALSO)}")
+    if also and layers is not Layers.RAW_FILES:
+        raise UsageError(
+            "--also ollama needs every blob of the model as a layer of its own",
+            hint="add --layers raw-files, and leave out --compress",
+        )
 
 
 def _source_date() -> datetime | None:

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from ..model import FileEntry, Model, ModelInfo
 from ..oci import Digest
+from ..transfer import Published
 
 
 class Report(BaseModel):
@@ -31,6 +32,14 @@ class PushedLayer(Report):
     action: Literal["uploaded", "skipped", "mounted"]
 
 
+class AlsoReport(Report):
+    """Something published beside the artifact."""
+
+    kind: Literal["ollama"]
+    reference: str = Field(description="what its own tools call it, with its tag")
+    digest: Digest = Field(description="digest of its manifest")
+
+
 class PushReport(Report):
     """Result of `push`."""
 
@@ -39,6 +48,22 @@ class PushReport(Report):
     tag: str | None
     identity: str | None = Field(description="what a round trip keeps, such as carton:<manifest hash>")
     format: str = Field(description="format of the source")
+    layers: list[PushedLayer]
+    also: list[AlsoReport] = []
+    warnings: list[str]
+
+
+class ConvertReport(Report):
+    """Result of `convert`."""
+
+    source: str = Field(description="pinned reference of what was read")
+    source_dialect: str
+    reference: str = Field(description="pinned reference of what was written")
+    digest: Digest = Field(description="digest of the manifest written")
+    tag: str | None
+    dialect: str
+    identity: str | None = Field(description="as recorded; `verify` proves it")
+    format: str | None = Field(description="format of the model, as recorded")
     layers: list[PushedLayer]
     warnings: list[str]
 
@@ -53,6 +78,7 @@ class PullReport(Report):
     path: str
     files: int
     size: int = Field(description="bytes of all layers")
+    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     warnings: list[str]
 
 
@@ -126,6 +152,19 @@ class VerifyReport(Report):
     size: int = Field(description="bytes read and checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = []
+
+
+def pushed_layers(done: Published) -> list[PushedLayer]:
+    """What happened to each layer."""
+    return [
+        PushedLayer(
+            digest=each.descriptor.digest,
+            size=each.descriptor.size,
+            media_type=each.descriptor.media_type,
+            action=each.action,
+        )
+        for each in done.layers
+    ]
 
 
 def info_report(info: ModelInfo) -> InfoReport:

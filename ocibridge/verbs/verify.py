@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..errors import IntegrityError
+from ..errors import IntegrityError, UsageError
 from ..formats.base import ReadOptions
 from ..layers import Encoding, Layer, StoredLayer, describe
 from ..model import Model, ModelFile
 from ..oci import Reference
+from ..paths import show
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
 from .reports import VerifyReport
-from .sources import checker, open_store, path_or_reference, read_model
+from .sources import checker, open_source, open_store, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -28,6 +28,7 @@ def verify(
     *,
     fetch_links: bool = False,
     links_hosts: Sequence[str] = (),
+    manifest_only: bool = False,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
@@ -35,9 +36,11 @@ def verify(
     """Read every byte of a model, on disk or in a store, and check it.
 
     Args:
-        subject: A path, or a reference.
+        subject: A path, a model of Ollama (see `push`), or a reference.
         fetch_links: Whether files that a carton only links to are fetched.
         links_hosts: Hosts that they may be fetched from; empty allows any.
+        manifest_only: Whether the identity of a carton in `raw-files` layers is proven from its manifest alone; no
+            file is read then.
         registry: Credentials and TLS.
         concurrency: Files or blobs that are read at the same time.
         progress: Told what happens.
@@ -50,15 +53,17 @@ def verify(
         FormatError: the source breaks the rules of its format.
         StoreError: something cannot be had.
     """
-    found = path_or_reference(os.fspath(subject)) if isinstance(subject, str | os.PathLike) else subject
+    found = subject_of(subject)
+    if manifest_only:
+        return _verify_manifest(found, registry)
     progress = progress or Progress()
-    if isinstance(found, Path):
-        model = read_model(found, ReadOptions(fetch_links, tuple(links_hosts)))
-        return _verify_path(found, model, Workers(concurrency, progress))
+    if not isinstance(found, Reference):
+        with open_source(found, ReadOptions(fetch_links, tuple(links_hosts)), registry) as (model, _):
+            return _verify_source(str(found), model, Workers(concurrency, progress))
     return _verify_artifact(found, registry, concurrency, progress)
 
 
-def _verify_path(path: Path, model: Model, workers: Workers) -> VerifyReport:
+def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport:
     size = sum(file.size for file in model.files)
     workers.progress.plan("verifying", len(model.files), size)
 
@@ -76,7 +81,7 @@ def _verify_path(path: Path, model: Model, workers: Workers) -> VerifyReport:
     if model.identity:
         proven.append(f"the identity is {model.identity}")
     return VerifyReport(
-        subject=str(path),
+        subject=subject,
         identity=model.identity,
         files=len(model.files),
         size=size,
@@ -94,7 +99,10 @@ def _verify_artifact(
         for layer in artifact.layers:
             _check_diff_id(layer)
         sink = checker(artifact.model)
-        identity = restore(artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress)
+        with sink:
+            identity = restore(
+                artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress
+            )
     size = sum(layer.descriptor.size for layer in artifact.layers)
     proven = [
         f"the manifest has the digest {fetched.descriptor.digest}",
@@ -104,7 +112,7 @@ def _verify_artifact(
     if any(layer.diff_id for layer in artifact.layers):
         proven.append("every layer unpacks to the diff id that the config names")
     if identity:
-        proven.append(f"the identity is {identity}: every row of its MANIFEST matches the bytes of the layers")
+        proven.append(f"the identity is {identity}: every row of its own manifest matches the bytes of the layers")
     return VerifyReport(
         subject=str(reference.pinned(fetched.descriptor.digest)),
         identity=identity,
@@ -112,6 +120,39 @@ def _verify_artifact(
         files=len(sink.hashes),
         size=size,
         proven=proven,
+    )
+
+
+def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyReport:
+    if not isinstance(found, Reference):
+        raise UsageError(
+            f"--manifest-only is for artifacts, and {found} is none", hint="leave it out, or give a reference"
+        )
+    from ..formats.carton.manifest import MANIFEST
+    from ..formats.carton.proof import prove
+    from .thin import check_raw
+
+    with open_store(found, registry) as store:
+        fetched = fetch_artifact(store, found)
+        artifact, owner = fetched.artifact, str(found)
+        check_raw(fetched, owner, "a proof from the manifest alone")
+        for layer in artifact.layers:
+            _check_diff_id(layer)
+        blob = next(each for each in artifact.layers if each.files[0].path == MANIFEST).descriptor
+        limits = store.limits
+        proof = prove(artifact.model, lambda: store.read_blob(blob, limits.metadata), owner, limits)
+    how = "rebuilt from the digests of the layers" if proof.rebuilt else "fetched, each row being the digest of a layer"
+    return VerifyReport(
+        subject=str(found.pinned(fetched.descriptor.digest)),
+        identity=proof.identity,
+        digest=fetched.descriptor.digest,
+        files=proof.rows,
+        size=0 if proof.rebuilt else blob.size,
+        proven=[
+            f"the manifest has the digest {fetched.descriptor.digest}",
+            f"the identity is {proof.identity}: its MANIFEST, {how}, has that sha256 and {proof.rows} rows",
+        ],
+        warnings=[f"{show(path)} is not in MANIFEST, so the identity says nothing about it" for path in proof.unlisted],
     )
 
 

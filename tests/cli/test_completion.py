@@ -14,6 +14,8 @@ import pytest
 
 from .conftest import Run
 
+COMMANDS = ["push", "pull", "convert", "inspect", "verify", "login", "logout", "completion", "version"]
+
 
 def answers(run: Run, *words: str) -> list[str]:
     outcome = run("__complete", *words)
@@ -24,11 +26,14 @@ def answers(run: Run, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([""], ["push", "pull", "inspect", "verify", "login", "logout", "completion", "version"]),
+        ([""], COMMANDS),
         (["pu"], ["push", "pull"]),
         (["--v"], ["--version"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["push", "--lay"], ["--layers"]),
+        (["convert", "a", "b", "--dialect", ""], ["cnai", "draft", "modelpack"]),
+        (["pull", "--th"], ["--thin"]),
+        (["verify", "--man"], ["--manifest-only"]),
         (["push", "--layers", ""], ["tar", "raw", "raw-files"]),
         (["push", "--layers", "raw"], ["raw", "raw-files"]),
         (["push", "--layers", "=", "ra"], ["raw", "raw-files"]),
@@ -40,7 +45,7 @@ def answers(run: Run, *words: str) -> list[str]:
         (["push", "--ca-file", ""], []),
         (["nonsense", ""], []),
         (["login", "--pass"], ["--password-stdin"]),
-        (["-x", "--y", "="], ["push", "pull", "inspect", "verify", "login", "logout", "completion", "version"]),
+        (["-x", "--y", "="], COMMANDS),
     ],
 )
 def test_candidates(run: Run, words: list[str], expected: list[str]) -> None:

@@ -14,9 +14,10 @@ import pytest
 from ocibridge import settings
 from ocibridge.cli import options
 from ocibridge.cli.main import build_parser
-from ocibridge.cli.values import count, key_values, moment
+from ocibridge.cli.values import ROLES, count, key_values, moment, role_rules
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.errors import UsageError
+from ocibridge.model import Role
 from ocibridge.verbs.sources import formats
 
 from .conftest import Run
@@ -58,6 +59,13 @@ def test_annotations() -> None:
             key_values(pairs)
 
 
+def test_roles_keep_their_order() -> None:
+    assert role_rules(["*.x=doc", "a=b=weight"]) == [("*.x", "doc"), ("a=b", "weight")]
+    for pairs in (["x"], ["=doc"], ["x=nothing"]):
+        with pytest.raises(UsageError):
+            role_rules(pairs)
+
+
 def actions(command: str) -> dict[str, argparse.Action]:
     commands = next(each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
     return {action.dest: action for action in commands.choices[command]._actions}
@@ -68,6 +76,7 @@ def test_the_words_on_the_command_line_are_those_of_the_library() -> None:
     assert actions("push")["layers"].choices == tuple(each.value for each in Layers)
     assert actions("push")["compress"].choices == tuple(each.value for each in Compress)
     assert actions("pull")["as_format"].choices == settings.PULL_AS == tuple(each.name for each in formats())
+    assert tuple(each.value for each in Role) == ROLES
     assert actions("pull")["zip_method"].choices == settings.ZIP_METHODS
     assert f"default: {settings.CONCURRENCY})" in (actions("push")["concurrency"].help or "")
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,11 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def test_every_command_runs(page: str, tmp_path: Path, auth_registry: RegistryServer) -> None:
     """`localhost:5000` of the pages is the real registry, which wants the user of the pages."""
     shutil.copyfile(ROOT / "examples" / "digits.carton", tmp_path / "digits.carton")
+    with tarfile.open(ROOT / "tests" / "fixtures" / "ollama-store.tar") as archive:
+        archive.extractall(tmp_path / "ollama", filter="data")
     (tmp_path / "password.txt").write_text(PASSWORD + "\n")
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    env["OLLAMA_MODELS"] = str(tmp_path / "ollama")
     login = ["ocibridge", "login", auth_registry.host, "--username", USER, "--password-stdin"]
     subprocess.run(login, env=env, input=PASSWORD, text=True, check=True, capture_output=True)
     for language, text in blocks(page):

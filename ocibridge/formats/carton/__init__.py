@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from ...errors import reading
+from ...errors import FormatError, LimitError, reading
 from ...model import Model
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
+from ..zip import read_directory
 from .checker import CartonCheckSink
+from .exact import EXACT, ExactCheckSink, ExactSink, read_exact
 from .manifest import MANIFEST, Manifest, parse_manifest
 from .reader import CARTON_TOML, read_carton
 from .toml import CartonToml, parse_carton_toml
@@ -27,7 +30,6 @@ __all__ = [
 ]
 
 _SUFFIX = ".carton"
-_TAIL = 64 * 1024
 
 
 class CartonFormat:
@@ -41,14 +43,14 @@ class CartonFormat:
     name = "carton"
 
     def matches(self, path: Path) -> bool:
-        """Whether `path` is a `.carton` file, an unpacked carton, or a zip archive that ends like a carton."""
+        """Whether `path` is a `.carton` file, an unpacked carton, or a zip archive with the files of one."""
         if path.is_dir():
             return (path / MANIFEST).is_file() and (path / CARTON_TOML).is_file()
         return path.is_file() and (self.suits(path) or _looks_like_carton(path))
 
     def read(self, path: Path, options: ReadOptions) -> Model:
-        """Read the carton at `path`; see `read_carton`."""
-        return read_carton(path, options)
+        """Read the carton at `path`; see `read_carton`, or `read_exact` where the archive is to be kept."""
+        return (read_exact if options.keep_archive else read_carton)(path, options)
 
     def suits(self, dest: Path) -> bool:
         """Whether `dest` is named `*.carton`."""
@@ -57,17 +59,21 @@ class CartonFormat:
     def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
         """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says."""
         packed = self.suits(dest) if options.packed is None else options.packed
+        if EXACT in stored.origin:
+            return ExactSink(dest, stored, replace(options, packed=packed))
         return (CartonZipSink if packed else CartonFolderSink)(dest, stored, options)
 
     def checker(self, stored: StoredModel) -> CheckSink:
-        """See `CartonCheckSink`."""
-        return CartonCheckSink(stored)
+        """See `CartonCheckSink` and `ExactCheckSink`."""
+        return ExactCheckSink(stored) if EXACT in stored.origin else CartonCheckSink(stored)
 
 
 def _looks_like_carton(path: Path) -> bool:
     with reading(path), open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return False
-        file.seek(max(0, path.stat().st_size - _TAIL))
-        tail = file.read(_TAIL)
-    return MANIFEST.encode() in tail and CARTON_TOML.encode() in tail
+    try:
+        names = {member.name for member in read_directory(path)}
+    except (FormatError, LimitError):
+        return False
+    return {MANIFEST, CARTON_TOML} <= names

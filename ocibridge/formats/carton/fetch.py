@@ -156,6 +156,31 @@ class LinkFetcher:
         raise _Rejected(f"its content encoding {show(encoding)} is not known")
 
 
+def check_open(url: str, host: str) -> None:
+    """Ask for a linked file as the carton client does: HEAD, without credentials.
+
+    Args:
+        url: Where it is.
+        host: What messages call the server.
+
+    Raises:
+        SourceError: the server does not give it to everybody, or does not say its length.
+    """
+    try:
+        with httpx.Client(trust_env=False, follow_redirects=True, timeout=_TIMEOUT) as client:
+            answer = client.head(url, headers={"Accept-Encoding": "identity"})
+        length = answer.headers.get("content-length")
+        reason = f"it answered {answer.status_code}" if answer.status_code != 200 else "it does not say their length"
+        if answer.status_code == 200 and length is not None:
+            return
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        reason = str(exc).lower() or type(exc).__name__
+    raise SourceError(
+        f"{host} does not give blobs without a login, as the carton client asks for them ({reason})",
+        hint="pull the whole carton, without --thin",
+    )
+
+
 class _Rejected(OcibridgeError):
     """Why one URL did not give the file."""
 

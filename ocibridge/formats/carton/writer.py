@@ -77,6 +77,7 @@ class CartonZipSink(Sink):
         self._method = options.zip_method
         self._links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
         self._promise = Promise(self._owner, stored, options.limits)
+        self._elsewhere: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
@@ -105,7 +106,7 @@ class CartonZipSink(Sink):
         """Check every row of MANIFEST, finish the archive, and rename."""
         check_collisions(self._hashes, self._owner)
         links = {path: target for path, target in self._links.items() if path in self._hashes}
-        identity = self._promise.check(self._hashes)
+        identity = self._promise.check({**self._elsewhere, **self._hashes})
         missing = self._entries.keys() - self._hashes.keys()
         if missing:
             raise IntegrityError(f"{self._owner}: the file {show(min(missing))} did not arrive", hint=_DAMAGED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -215,14 +215,14 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
     for pattern in _cleanup_patterns(document):
         _check_pattern(pattern, where)
     schema = document.get("schema", V2023)
-    if schema == V2024:
-        return Manifest(schema, document, tuple(_problems(Manifest2024, document, where)))
-    if schema == V2023:
-        if "schema" in document:
-            raise FormatError(
-                f"{where} has a 'schema' key, which the MLSteam SDK refuses in {V2023}", hint="remove the key"
-            )
-        return Manifest(V2023, document, tuple(_problems(Manifest2023, document, where)))
+    if schema == V2023 and "schema" in document:
+        raise FormatError(
+            f"{where} has a 'schema' key, which the MLSteam SDK refuses in {V2023}", hint="remove the key"
+        )
+    if schema in (V2023, V2024):
+        problems = _problems(Manifest2024 if schema == V2024 else Manifest2023, document, where)
+        found = Manifest(schema, document, tuple(problems))
+        return replace(found, warnings=(*found.warnings, *_sdk_troubles(found.models, document)))
     number = _FUTURE.fullmatch(schema) if isinstance(schema, str) else None
     if not number or (int(number[1]), int(number[2])) <= (2024, 1):
         raise FormatError(
@@ -272,14 +272,30 @@ def _problems(kind: type[BaseModel], document: dict[str, Any], where: str) -> It
             yield f"{MANIFEST} breaks its schema at {show(place)}; it is carried, and the MLSteam SDK lets it pass"
 
 
+def _sdk_troubles(models: list[dict[str, Any]], document: dict[str, Any]) -> Iterator[str]:
+    if any(each is None for each in _values(document)):
+        yield f"{MANIFEST} has null in it, as the specification allows; the MLSteam SDK from 0.7 on refuses it"
+    if models and models[0].get("version") is None:
+        yield (
+            f"{MANIFEST} gives its first model no version, as {V2024} allows; the MLSteam SDK fails with a KeyError "
+            "when it imports such an archive"
+        )
+
+
 def _cleanup_patterns(document: Any) -> Iterator[Any]:
     """Whatever stands under the key for cleanup patterns, at any depth: a future schema may have it elsewhere."""
-    left = [document]
-    while left:
-        each = left.pop()
+    for each in _values(document):
         if isinstance(each, dict):
             found = each.get(CLEANUP)
             yield from found if isinstance(found, list) else () if found is None else (found,)
+
+
+def _values(document: Any) -> Iterator[Any]:
+    left = [document]
+    while left:
+        each = left.pop()
+        yield each
+        if isinstance(each, dict):
             left.extend(each.values())
         elif isinstance(each, list):
             left.extend(each)

@@ -105,7 +105,7 @@ class _Archive:
     def _check(self, member: Member) -> None:
         name = show(member.name)
         kind = stat.S_IFMT(member.external_attr >> 16)
-        if kind not in (0, stat.S_IFDIR if member.is_dir else stat.S_IFREG):
+        if kind not in (0, stat.S_IFREG) and not (kind == stat.S_IFDIR and member.is_dir):
             raise self._refuse(f"the member {name} is neither a file nor a folder", "replace it by a plain file")
         if member.method not in (_STORED, _DEFLATED):
             raise self._refuse(
@@ -128,7 +128,8 @@ class _Archive:
     def _skeleton(self, contents: dict[str, MemberContent]) -> Skeleton:
         gaps, tail = self._gaps()
         members = [
-            self._member(member, contents.get(member.name), gap) for member, gap in zip(self._members, gaps, strict=True)
+            self._member(member, contents.get(member.name), gap)
+            for member, gap in zip(self._members, gaps, strict=True)
         ]
         return Skeleton(
             sha256=_sha256(self._whole),
@@ -188,9 +189,10 @@ class _Archive:
         foreign = [member.name for member in skeleton.members if member.method == _DEFLATED and member.level is None]
         if not foreign or skeleton.original:
             return ()
+        more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
         return (
-            f"{show(foreign[0])}{f' and {len(foreign) - 1} more' if foreign[1:] else ''} was not compressed by zlib; a "
-            "pull gives the same members in the same order, but not the same archive bytes (--keep-archive carries them)",
+            f"{show(foreign[0])}{more}: not compressed by this zlib; a pull gives the same members in the same order, "
+            "but not the same archive bytes (--keep-archive carries those along)",
         )
 
     def _refuse(self, reason: str, hint: str) -> FormatError:
@@ -212,5 +214,7 @@ def _sha256(content: Content) -> str:
             digest.update(chunk)
             count += len(chunk)
     if count != content.size:
-        raise SourceError("the archive changed while it was read", hint="run the command again once nothing writes to it")
+        raise SourceError(
+            "the archive changed while it was read", hint="run the command again once nothing writes to it"
+        )
     return digest.hexdigest()

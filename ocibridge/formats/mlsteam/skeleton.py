@@ -26,6 +26,7 @@ SKELETON = FOLDER + "index.json"
 ORIGINAL = FOLDER + "original.mlarchive"
 """The whole archive, where it travels along."""
 
+_NOTHING = hashlib.sha256().hexdigest()
 _DAMAGED = "the artifact is damaged or incomplete; publish the archive again"
 
 
@@ -139,9 +140,7 @@ class Skeleton(Document):
                     f"{owner}: the file {show(name)} has not the sha256 that {SKELETON} gives for it", hint=_DAMAGED
                 )
         if identity not in (None, self.identity):
-            raise IntegrityError(
-                f"{owner} would be {self.identity}, but was published as {identity}", hint=_DAMAGED
-            )
+            raise IntegrityError(f"{owner} would be {self.identity}, but was published as {identity}", hint=_DAMAGED)
         return self.identity
 
 
@@ -156,7 +155,7 @@ def parse_skeleton(data: bytes, owner: str, limit: int) -> Skeleton:
     found = parse_document(Skeleton, data, where, limit)
     for member in found.members:
         check_path(member.name.removesuffix("/"), where)
-        if member.is_dir and member.size:
-            raise FormatError(f"{where}: {show(member.name)} is a folder with {member.size} bytes", hint=_DAMAGED)
+        if member.is_dir and (member.size, member.crc, member.sha256) != (0, 0, _NOTHING):
+            raise FormatError(f"{where}: {show(member.name)} is a folder, but not empty", hint=_DAMAGED)
     check_collisions(found.files, where)
     return found

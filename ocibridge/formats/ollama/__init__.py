@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .checker import OllamaCheckSink
 from .local import LocalOllama, models_dir, read_local
 from .manifest import OllamaConfig, OllamaLayer, OllamaManifest, parse_ollama_config, parse_ollama_manifest
 from .mediatype import parse_media_type
@@ -13,6 +14,7 @@ from .writer import OllamaSink
 
 __all__ = [
     "LocalOllama",
+    "OllamaCheckSink",
     "OllamaConfig",
     "OllamaLayer",
     "OllamaManifest",

@@ -64,6 +64,7 @@ class OllamaSink(Sink):
         self._manifest: bytes | None = None
         self._files: dict[str, Arrived | None] = {}
         self._blobs: dict[str, Path] = {}
+        self._present: set[str] = set()
         self._lock = threading.Lock()
         paths = {file.path for file in stored.files}
         if stored.complete and MANIFEST_PATH not in paths and not has_weights(paths):
@@ -87,6 +88,18 @@ class OllamaSink(Sink):
             # Whoever lost the line may try again.
             del self._files[path]
             raise
+
+    def has(self, path: str, size: int, sha256: str) -> bool:
+        """Whether the store has the blob, with the right bytes; see `Sink.has`."""
+        blob = Descriptor(media_type="", digest=f"sha256:{sha256}", size=size)
+        if path == MANIFEST_PATH or not self._store.verified(blob):
+            return False
+        with self._lock:
+            if path in self._files:
+                return False
+            self._files[path] = Arrived(sha256, self._store.blob(blob))
+            self._present.add(blob.digest)
+        return True
 
     def commit(self) -> str:
         """Check that everything the manifest names is here, move it into place, and write the manifest.
@@ -173,13 +186,20 @@ class OllamaSink(Sink):
                         hint=_DAMAGED,
                     )
                 found.append(blob)
-            elif not self._store.verified(blob):
+            elif not self._is_there(blob):
                 raise IntegrityError(
                     f"{self._owner}: the blob {blob.digest} of its manifest did not arrive, and is not in "
                     f"{self._root / 'blobs'}",
                     hint=_DAMAGED,
                 )
         return found
+
+    def _is_there(self, blob: Descriptor) -> bool:
+        """Whether the store has a blob that did not arrive; what `has` has read is not read again."""
+        if blob.digest not in self._present:
+            return self._store.verified(blob)
+        path = self._store.blob_path(blob.digest)
+        return path is not None and path.stat().st_size == blob.size
 
     def _publish(self, arrived: list[Descriptor], manifest: bytes) -> None:
         blobs = self._root / "blobs"

@@ -14,7 +14,7 @@ from ...oci import Descriptor, Digest, RegistryReference, parse_digest, parse_js
 from ..base import Store
 from .http import Hosts
 from .options import RegistryOptions
-from .repository import Repository
+from .repository import ACCEPTED_MANIFESTS, Repository
 
 if TYPE_CHECKING:
     from .client import OrasRegistry
@@ -33,14 +33,20 @@ class RegistryStore(Store):
         options: How to reach the host.
         hosts: Connections, tokens and back-off to share with other stores, closed by whoever made it; None makes
             its own.
+        accept: Media types of manifests to ask for.
 
     Every method raises a `StoreError` where the registry refuses or cannot be reached, and nothing but an
     `OcibridgeError` ever.
     """
 
     def __init__(
-        self, reference: RegistryReference, options: RegistryOptions | None = None, hosts: Hosts | None = None
+        self,
+        reference: RegistryReference,
+        options: RegistryOptions | None = None,
+        hosts: Hosts | None = None,
+        accept: tuple[str, ...] = ACCEPTED_MANIFESTS,
     ) -> None:
+        self._accept = accept
         self.name = reference.name
         self.options = options or RegistryOptions()
         self.limits = self.options.limits
@@ -61,7 +67,7 @@ class RegistryStore(Store):
             return self._client
 
     def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
-        return self.repository.get_manifest(version)
+        return self.repository.get_manifest(version, self._accept)
 
     def _open_blob(self, descriptor: Descriptor, offset: int) -> Reader:
         return self.repository.open_blob(descriptor, offset)

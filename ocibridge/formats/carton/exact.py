@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `.carton` file that is carried whole, as one file of the model, so that a pull gives back its very bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from ...content import FileContent, Reader, chunks, fsync
+from ...errors import FormatError, IntegrityError, UsageError, writing
+from ...model import FileEntry, Model, ModelFile, Role
+from ...paths import show
+from ..base import ReadOptions, Sink, StoredModel, WriteOptions
+from ..check import CheckSink
+from ..folder import check_size, pieces
+from ..staging import Staging
+from .reader import read_carton
+from .writer import CartonFolderSink
+
+EXACT = "carton.exact"
+"""Key of `Model.origin`: the path of the one file that is the whole carton."""
+NAME = "model.carton"
+_DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
+
+
+def read_exact(path: Path, options: ReadOptions) -> Model:
+    """The carton at `path` as one file, once every file inside it has the sha256 that MANIFEST gives for it.
+
+    Raises:
+        UsageError: it is a folder.
+        FormatError: it breaks the rules of the format, or has files that are only linked.
+        IntegrityError: a file in it is not what MANIFEST says.
+    """
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder; only an archive can be carried exactly",
+            hint="leave out --exact: a folder comes back file by file",
+        )
+    if options.fetch_links:
+        raise UsageError(
+            "--exact carries the archive alone, without the files that it links to",
+            hint="leave out one of --exact and --fetch-links",
+        )
+    model = read_carton(path, options)
+    check_files(model, str(path))
+    whole = ModelFile(NAME, Role.WEIGHT, FileContent(path))
+    return replace(model, files=(whole,), origin={**model.origin, EXACT: NAME})
+
+
+def check_files(model: Model, owner: str) -> None:
+    """Read every file of a carton that MANIFEST lists.
+
+    Raises:
+        IntegrityError: one is not what MANIFEST says.
+    """
+    for file in model.files:
+        digest = hashlib.sha256()
+        with file.content.open() as reader:
+            for chunk in chunks(reader):
+                digest.update(chunk)
+        if file.sha256 not in (None, digest.hexdigest()):
+            raise IntegrityError(
+                f"{owner}: the file {show(file.path)} has not the sha256 that MANIFEST gives for it",
+                hint="fetch or pack it again",
+            )
+
+
+class ExactSink(Sink):
+    """Writes a carton that was carried whole: the same file again, or unpacked into a folder.
+
+    Unpacking needs room for the archive and the folder; the archive lies beside `dest` until then.
+
+    Args:
+        dest: The `.carton` file or the folder.
+        stored: What will arrive: one file.
+        options: See `WriteOptions`; `packed` decides between file and folder.
+
+    Raises:
+        UsageError: another zip method is asked for.
+        FormatError: `stored` is not one whole carton.
+        DestinationError: `dest` exists, or cannot be written.
+    """
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        if options.zip_method != "stored":
+            raise UsageError(
+                "the artifact carries the original archive, whose members keep their compression",
+                hint="leave out --zip-method",
+            )
+        self._stored = _only_file(stored, str(dest))
+        self._options = options
+        self._packed = options.packed is not False
+        self._staging = Staging(dest, suffix=".part", force=options.force, empty=not self._packed)
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take the archive; see `Sink.write`."""
+        _spool(self._stored, self._staging.temp, path, size, reader)
+
+    def commit(self) -> str | None:
+        """Check every file inside, and give the file or the folder its final name."""
+        model = _proven(self._stored, self._staging.temp, str(self._staging.dest), self._options)
+        if self._packed:
+            self._staging.publish_file()
+            return model.identity
+        with CartonFolderSink(self._staging.dest, _stored_of(model), self._options) as folder:
+            for file in model.files:
+                with file.content.open() as reader:
+                    folder.write(file.path, file.size, reader)
+            identity = folder.commit()
+        self._staging.discard()
+        return identity
+
+    def abort(self) -> None:
+        """Remove the temporary file."""
+        self._staging.discard()
+
+
+class ExactCheckSink(CheckSink):
+    """Checks a carton that was carried whole. An archive is read from its end, so it lies in a temporary file."""
+
+    parallel = False
+
+    def __init__(self, stored: StoredModel) -> None:
+        super().__init__(stored)
+        self._stored = _only_file(stored, "the carton")
+        self._folder = tempfile.TemporaryDirectory(prefix="ocibridge-verify-")
+        self._temp = Path(self._folder.name) / NAME
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take the archive."""
+        _spool(self._stored, self._temp, path, size, reader)
+        with FileContent(self._temp).open() as copy:
+            super().write(path, size, copy, sha256)
+
+    def commit(self) -> str | None:
+        """The identity, once every file inside is held against MANIFEST."""
+        with self._folder:
+            return _proven(self._stored, self._temp, "the carton", WriteOptions()).identity
+
+    def abort(self) -> None:
+        """Remove the temporary file."""
+        self._folder.cleanup()
+
+
+def _only_file(stored: StoredModel, owner: str) -> StoredModel:
+    if [file.path for file in stored.files] != [stored.origin[EXACT]]:
+        raise FormatError(
+            f"cannot read {owner}: the artifact says that it carries one whole carton, but has other files",
+            hint=_DAMAGED,
+        )
+    return stored
+
+
+def _spool(stored: StoredModel, temp: Path, path: str, size: int, reader: Reader) -> None:
+    if path != stored.origin[EXACT]:
+        raise IntegrityError(f"the file {show(path)} arrived, which the artifact did not announce", hint=_DAMAGED)
+    done = 0
+    with writing(temp), open(temp, "wb", buffering=0) as file:
+        for chunk in pieces(reader, size):
+            done += len(chunk)
+            while chunk:
+                chunk = chunk[file.write(chunk) :]
+        check_size(path, done, size)
+        fsync(file)
+
+
+def _proven(stored: StoredModel, temp: Path, owner: str, options: WriteOptions) -> Model:
+    if not temp.exists():
+        raise IntegrityError(f"{owner}: the file {stored.origin[EXACT]} did not arrive", hint=_DAMAGED)
+    model = read_carton(temp, ReadOptions(limits=options.limits))
+    check_files(model, owner)
+    if stored.identity not in (None, model.identity):
+        raise IntegrityError(
+            f"{owner} would be {model.identity}, but was published as {stored.identity}", hint=_DAMAGED
+        )
+    return model
+
+
+def _stored_of(model: Model) -> StoredModel:
+    files = tuple(FileEntry(file.path, file.role, file.size, file.sha256, file.symlink) for file in model.files)
+    return StoredModel(model.format, files, True, model.identity)

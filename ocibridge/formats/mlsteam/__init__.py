@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLSteam model archives (`.mlarchive`), v2023.1 (seed 002) and v2024.1 (the SDK's), plain and encrypted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import reading
+from ...model import Model
+from ..base import ReadOptions, Sink, StoredModel, WriteOptions
+from ..check import CheckSink
+from .encrypted import KEY_SUFFIX, is_encrypted
+from .folder import MlsteamCheckSink, MlsteamFolderSink
+from .fresh import NewArchiveSink
+from .incoming import is_encrypted as was_encrypted
+from .manifest import MANIFEST, Manifest2023, Manifest2024, parse_manifest
+from .reader import SUFFIX, read_mlarchive
+from .skeleton import SKELETON, Skeleton, parse_skeleton
+from .writer import ArchiveSink, EncryptedSink
+
+__all__ = [
+    "ArchiveSink",
+    "EncryptedSink",
+    "Manifest2023",
+    "Manifest2024",
+    "MlsteamFolderSink",
+    "MlsteamFormat",
+    "NewArchiveSink",
+    "Skeleton",
+    "parse_manifest",
+    "parse_skeleton",
+    "read_mlarchive",
+]
+
+_TAIL = 64 * 1024
+
+
+class MlsteamFormat:
+    """The MLSteam archive format (a `Format`).
+
+    ```python
+    model = MlsteamFormat().read(Path("digits.mlarchive"), ReadOptions())
+    ```
+    """
+
+    name = "mlarchive"
+
+    def matches(self, path: Path) -> bool:
+        """Whether `path` is a `.mlarchive` file, an encrypted package, or a zip archive that ends like an archive.
+
+        Key files match by their name, so that `read` can refuse them.
+        """
+        if not path.is_file():
+            return False
+        if path.suffix.lower() == KEY_SUFFIX or self.suits(path):
+            return True
+        return is_encrypted(path) or _looks_like_archive(path)
+
+    def read(self, path: Path, options: ReadOptions) -> Model:
+        """Read the archive or package at `path`; see `read_mlarchive`."""
+        return read_mlarchive(path, options)
+
+    def suits(self, dest: Path) -> bool:
+        """Whether `dest` is named `*.mlarchive`."""
+        return dest.suffix.lower() == SUFFIX
+
+    def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+        """A sink for a `.mlarchive` file or a folder, as `options.packed` or else the name of `dest` says.
+
+        An encrypted package cannot be unpacked; in a folder it is the one file that it is.
+        """
+        packed = self.suits(dest) if options.packed is None else options.packed
+        if not packed:
+            return MlsteamFolderSink(dest, stored, options)
+        if was_encrypted(stored):
+            return EncryptedSink(dest, stored, options)
+        known = stored.format == self.name or any(file.path == SKELETON for file in stored.files)
+        return (ArchiveSink if known else NewArchiveSink)(dest, stored, options)
+
+    def checker(self, stored: StoredModel) -> CheckSink:
+        """See `MlsteamCheckSink`."""
+        return MlsteamCheckSink(stored)
+
+
+def _looks_like_archive(path: Path) -> bool:
+    with reading(path), open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return False
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        tail = file.read(_TAIL)
+    return MANIFEST.encode() in tail and (b"models/" in tail or b"hooks/" in tail)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An MLSteam archive as a folder, and one that is only checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...content import Reader
+from ...errors import FormatError, writing
+from ...model import StoredModel
+from ...paths import show
+from ...settings import DEFAULT_LIMITS
+from ..base import WriteOptions
+from ..check import CheckSink
+from ..folder import FolderSink, check_size
+from .incoming import DAMAGED, Incoming, Promise
+from .skeleton import FOLDER
+
+
+class MlsteamFolderSink(FolderSink):
+    """Writes the members of an archive as a folder, empty folders too; see `FolderSink`.
+
+    What ocibridge itself put into the artifact (`.mlarchive/`) is checked and left out.
+    """
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        super().__init__(dest, stored, options)
+        self._label = str(dest)
+        self._promise = Promise(self._label, stored, options.limits)
+        self._ours: dict[str, str] = {}
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`."""
+        metadata = self._promise.metadata(path, size, reader)
+        if metadata:
+            check_size(path, metadata.size, size)
+            reader = metadata.open()
+        if not path.startswith(FOLDER):
+            super().write(path, size, reader, sha256)
+        elif path in self._ours:
+            raise FormatError(f"{self._label}: the file {show(path)} arrives twice", hint=DAMAGED)
+        else:
+            self._ours[path] = Incoming(path, size, reader, sha256).drain()
+
+    def check(self) -> str | None:
+        """Check every member, and make the folders that are members."""
+        identity = self._promise.check({**self.hashes, **self._ours})
+        skeleton = self._promise.skeleton
+        for member in skeleton.members if skeleton else ():
+            if member.is_dir:
+                with writing(self._label):
+                    (self._staging.temp / member.name).mkdir(parents=True, exist_ok=True)
+        return identity
+
+
+class MlsteamCheckSink(CheckSink):
+    """A `CheckSink` that proves the identity of an MLSteam archive."""
+
+    def __init__(self, stored: StoredModel) -> None:
+        super().__init__(stored)
+        self._promise = Promise("the archive", stored, DEFAULT_LIMITS)
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Read one file to its end; see `CheckSink.write`."""
+        metadata = self._promise.metadata(path, size, reader)
+        if metadata:
+            check_size(path, metadata.size, size)
+            reader = metadata.open()
+        super().write(path, size, reader, sha256)
+
+    def commit(self) -> str | None:
+        """The identity, once every member is held against the skeleton."""
+        return self._promise.check(self.hashes)

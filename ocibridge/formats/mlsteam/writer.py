@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLSteam archives and encrypted packages from models that were one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+
+from ...content import FileContent, Reader, fsync
+from ...errors import FormatError, IntegrityError, writing
+from ...paths import check_path, show
+from ..base import Sink, StoredModel, WriteOptions
+from ..folder import check_size, check_stored
+from ..staging import Staging
+from ..zip import read_directory
+from .incoming import DAMAGED, Incoming, Promise
+from .rebuild import Rebuild
+from .skeleton import ORIGINAL, SKELETON, Skeleton, SkeletonMember
+
+EXACT = "exact"
+EQUIVALENT = "equivalent"
+
+
+class _OneFileSink(Sink):
+    """A sink that makes one file, under a temporary name beside `dest`."""
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        self._owner = str(dest)
+        check_stored(stored, self._owner)
+        self._limits = options.limits
+        self._promise = Promise(self._owner, stored, options.limits)
+        self._hashes: dict[str, str] = {}
+        self._staging = Staging(dest, suffix=".part", force=options.force)
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`."""
+        check_path(path, self._owner)
+        if path in self._hashes:
+            raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=DAMAGED)
+        metadata = self._promise.metadata(path, size, reader)
+        if metadata:
+            check_size(path, metadata.size, size)
+            reader = metadata.open()
+        incoming = Incoming(path, size, reader, sha256)
+        self._take(path, incoming)
+        self._hashes[path] = incoming.sha256
+
+    @abstractmethod
+    def _take(self, path: str, incoming: Incoming) -> None:
+        """Do something with each piece of what arrives."""
+
+    def _copy(self, incoming: Incoming, target: Path) -> None:
+        with writing(self._owner):
+            with open(target, "xb", buffering=0) as file:
+                try:
+                    for piece in incoming.pieces():
+                        while piece:
+                            piece = piece[file.write(piece) :]
+                    fsync(file)
+                except BaseException:
+                    target.unlink()
+                    raise
+
+    def abort(self) -> None:
+        """Remove the temporary file."""
+        self._staging.discard()
+
+
+class EncryptedSink(_OneFileSink):
+    """Writes an encrypted package as it was.
+
+    Args:
+        dest: The file; must not exist unless `options.force`.
+        stored: What will arrive.
+        options: See `WriteOptions`.
+
+    Raises:
+        FormatError: `stored` is no encrypted package.
+        DestinationError: `dest` exists, or cannot be written.
+    """
+
+    def commit(self) -> str | None:
+        """Check the sha256, and rename."""
+        identity = self._promise.check(self._hashes)
+        self._staging.publish_file()
+        self.note = EXACT
+        return identity
+
+    def _take(self, path: str, incoming: Incoming) -> None:
+        if self._hashes:
+            raise FormatError(f"{self._owner}: an encrypted package is one file, not several", hint=DAMAGED)
+        self._copy(incoming, self._staging.temp)
+
+
+class ArchiveSink(_OneFileSink):
+    """Writes an archive again from its skeleton, or takes over the original where that travels along.
+
+    A file whose turn it is goes straight into the archive; one that comes earlier waits beside `dest` until it is. The
+    disk then holds the archive and what waits: at the worst, with the skeleton last, every file decompressed.
+
+    Args:
+        dest: The file; must not exist unless `options.force`.
+        stored: What will arrive, as far as is known.
+        options: See `WriteOptions`.
+
+    Attributes:
+        note: `exact` where the archive has the bytes that it had, else `equivalent`: the same members, names, order,
+            attributes and contents, compressed by another codec.
+
+    Raises:
+        FormatError: `stored` has names that cannot be written.
+        DestinationError: `dest` exists, or cannot be written.
+    """
+
+    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+        super().__init__(dest, stored, options)
+        self._waiting: dict[str, FileContent] = {}
+        self._room = Staging(dest, suffix=".files", force=True)
+        self._rebuild: Rebuild | None = None
+        with writing(dest):
+            self._room.temp.mkdir()
+
+    def commit(self) -> str | None:
+        """Check everything that has arrived against the skeleton and the archive against both, and rename."""
+        identity = self._promise.check(self._hashes)
+        skeleton = self._promise.skeleton
+        if skeleton is None:
+            raise FormatError(f"{self._owner}: no {SKELETON} arrived", hint=DAMAGED)
+        if self._rebuild:
+            exact = self._rebuild.finish(self._limits)
+            self._rebuild.close()
+        else:
+            self._check_original(skeleton)
+            exact = True
+        self._staging.publish_file()
+        self._room.discard()
+        self.note = EXACT if exact else EQUIVALENT
+        return identity
+
+    def abort(self) -> None:
+        """Remove everything temporary."""
+        if self._rebuild:
+            self._rebuild.close()
+        self._room.discard()
+        super().abort()
+
+    def _take(self, path: str, incoming: Incoming) -> None:
+        skeleton = self._promise.skeleton
+        turn = self._rebuild.next if self._rebuild else None
+        if path == ORIGINAL and not self._rebuild:
+            self._copy(incoming, self._staging.temp)
+        elif path == SKELETON:
+            incoming.drain()
+        elif turn and turn.name == path and self._rebuild:
+            self._rebuild.add(incoming.pieces())
+        elif skeleton and skeleton.original:
+            incoming.drain()
+        else:
+            place = self._room.temp / str(len(self._hashes))
+            self._copy(incoming, place)
+            self._waiting[path] = FileContent(place)
+        if skeleton and not skeleton.original:
+            self._advance(skeleton)
+
+    def _advance(self, skeleton: Skeleton) -> None:
+        """Write what waited for its turn."""
+        if not self._rebuild:
+            if ORIGINAL in self._hashes:
+                raise FormatError(f"{self._owner}: {ORIGINAL} should not be there", hint=DAMAGED)
+            self._rebuild = Rebuild(skeleton, self._staging.temp, self._owner)
+        while (member := self._rebuild.next) and (member.is_dir or member.name in self._waiting):
+            self._from_disk(self._rebuild, member)
+
+    def _from_disk(self, rebuild: Rebuild, member: SkeletonMember) -> None:
+        if member.is_dir:
+            rebuild.add([])
+            return
+        content = self._waiting[member.name]
+        with content.open() as reader:
+            rebuild.add(Incoming(member.name, content.size, reader, member.sha256).pieces())
+        del self._waiting[member.name]
+        with writing(self._owner):
+            content.path.unlink()
+
+    def _check_original(self, skeleton: Skeleton) -> None:
+        """The original has the members that have arrived, as far as its directory tells."""
+        found = [(member.name, member.size, member.crc) for member in read_directory(self._staging.temp, self._limits)]
+        if found != [(member.name, member.size, member.crc) for member in skeleton.members]:
+            raise IntegrityError(f"{self._owner}: the archive and its members differ", hint=DAMAGED)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`convert`: an artifact is published again in the words of another dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..dialects import annotations as keys
+from ..dialects.config import dropped_keys
+from ..dialects.dialect import Dialect, vocabulary_of
+from ..dialects.reading import StoredArtifact
+from ..dialects.vocabulary import Vocabulary
+from ..dialects.writing import repack, reword
+from ..errors import UsageError
+from ..layers import Draft, Encoding, Layer, Sealed, StoredLayer
+from ..model import ModelFile, Role
+from ..oci import Reference, parse_reference
+from ..stores.base import Store
+from ..stores.content import BlobContent
+from ..transfer import LayerBytes, Progress, describe_all, publish, publish_sealed
+from .artifacts import Fetched, fetch_artifact
+from .reports import ConvertReport, pushed_layers
+from .sources import open_store, other_side
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+
+def convert(
+    source: str | Reference,
+    target: str | Reference,
+    *,
+    dialect: Dialect | str,
+    registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> ConvertReport:
+    """Publish an artifact again in another dialect.
+
+    Where the other dialect has a name for every layer as it is, no layer changes, and none moves that the target has
+    already: within one repository only config and manifest are new, within one registry blobs are mounted. Raw layers
+    become tar layers for the draft, which has no others; they stream from store to store, once to be hashed and once
+    to be sent.
+
+    Args:
+        source: The artifact: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
+        target: Where it goes; the tag defaults to `latest`.
+        dialect: `cnai`, `draft` or `modelpack`.
+        registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+
+    Raises:
+        UsageError: the arguments do not fit together, or the dialect has no name for a layer.
+        NotFound: there is nothing of that name.
+        FormatError: it is no model artifact.
+        IntegrityError: a blob is not what the manifest names.
+        StoreError: one of the stores refused something.
+
+    Example:
+        >>> convert("localhost:5000/digits:v1", "localhost:5000/digits:cncf", dialect="modelpack")  # doctest: +SKIP
+    """
+    reference = parse_reference(source) if isinstance(source, str) else source
+    goal = parse_reference(target) if isinstance(target, str) else target
+    if goal.digest:
+        raise UsageError("the target of a conversion has a tag, not a digest", hint="leave out the part from '@' on")
+    wanted = vocabulary_of(dialect).name
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry)))
+        fetched = fetch_artifact(store, reference)
+        plan = _plan(fetched, store, wanted, concurrency, progress)
+        same = goal.name == reference.name
+        place = store if same else stack.enter_context(open_store(goal, registry, create=True))
+        mounts = () if same else (store,)
+        if isinstance(plan, Draft):
+            done = publish(plan, place, goal.version, concurrency=concurrency, progress=progress, mount_from=mounts)
+        else:
+            done = publish_sealed(
+                *plan, place, goal.version, concurrency=concurrency, progress=progress, mount_from=mounts
+            )
+    artifact = fetched.artifact
+    return ConvertReport(
+        source=str(reference.pinned(fetched.descriptor.digest)),
+        source_dialect=artifact.dialect,
+        reference=str(goal.pinned(done.manifest.digest)),
+        digest=done.manifest.digest,
+        tag=goal.version,
+        dialect=wanted,
+        identity=artifact.model.identity,
+        format=artifact.model.format,
+        layers=pushed_layers(done),
+        warnings=[] if artifact.dialect == wanted else _losses(fetched),
+    )
+
+
+def _plan(
+    fetched: Fetched, store: Store, dialect: str, concurrency: int, progress: Progress | None
+) -> Draft | tuple[Sealed, list[LayerBytes]]:
+    artifact = fetched.artifact
+    if artifact.dialect == dialect:
+        return _as_it_is(fetched), _sources(artifact.layers, store)
+    raw = [each for each in artifact.layers if each.encoding is Encoding.RAW]
+    # The bare type of seed 001 belongs to weights beside tar layers, as `push --layers raw` writes them.
+    bare = len(raw) < len(artifact.layers) and all(each.role is Role.WEIGHT for each in raw)
+    vocabulary = vocabulary_of(dialect, bare_raw=bare)
+    if not raw or _knows(vocabulary, raw):
+        _check(vocabulary, artifact.layers)
+        return reword(artifact, vocabulary, store.limits), _sources(artifact.layers, store)
+    _check(vocabulary, [each for each in artifact.layers if each not in raw])
+    if len(raw) == len(artifact.layers):
+        return repack(artifact, _files(artifact, store), vocabulary, store.limits)
+    return _wrapped(artifact, store, vocabulary, concurrency, progress)
+
+
+def _as_it_is(fetched: Fetched) -> Sealed:
+    descriptor, manifest = fetched.descriptor, fetched.artifact.manifest
+    return Sealed(fetched.data, descriptor.media_type, fetched.config, manifest.config, tuple(manifest.layers))
+
+
+def _knows(vocabulary: Vocabulary, layers: Sequence[StoredLayer]) -> bool:
+    try:
+        vocabulary.check([each.encoding for each in layers])
+    except UsageError:
+        return False
+    return True
+
+
+def _check(vocabulary: Vocabulary, layers: Sequence[StoredLayer]) -> None:
+    try:
+        vocabulary.check([each.encoding for each in layers])
+    except UsageError as exc:
+        raise UsageError(
+            exc.message, hint=f"pull the model, and push it with --dialect {vocabulary.name} --layers tar"
+        ) from None
+
+
+def _files(artifact: StoredArtifact, store: Store) -> list[ModelFile]:
+    """The files of raw layers, in their order."""
+    return [
+        ModelFile(
+            path=entry.path,
+            role=layer.role,
+            content=BlobContent(store, layer.descriptor),
+            sha256=entry.sha256,
+            symlink=entry.symlink,
+            guessed=keys.guessed(layer),
+            origin=keys.file_origin(layer),
+        )
+        for layer, entry in zip(artifact.layers, artifact.model.files, strict=True)
+    ]
+
+
+def _wrapped(
+    artifact: StoredArtifact, store: Store, vocabulary: Vocabulary, concurrency: int, progress: Progress | None
+) -> tuple[Sealed, list[LayerBytes]]:
+    """Raw layers wrapped in tar one by one, beside tar layers that stay as they are."""
+    layers = list(artifact.layers)
+    sources = _sources(layers, store)
+    raw = {
+        number: Layer(
+            (ModelFile(each.files[0].path, each.role, sources[number].content, each.files[0].sha256),), Encoding.TAR
+        )
+        for number, each in enumerate(layers)
+        if each.encoding is Encoding.RAW
+    }
+    found = describe_all(list(raw.values()), concurrency=concurrency, progress=progress)
+    for (number, layer), digests in zip(raw.items(), found, strict=True):
+        old = layers[number]
+        blob = old.descriptor.model_copy(update={"digest": digests.digest, "size": digests.size})
+        layers[number] = replace(old, descriptor=blob, encoding=Encoding.TAR, diff_id=digests.diff_id)
+        sources[number] = LayerBytes(layer.label, layer.content(digests.size))
+    return reword(replace(artifact, layers=tuple(layers)), vocabulary, store.limits), sources
+
+
+def _sources(layers: Sequence[StoredLayer], store: Store) -> list[LayerBytes]:
+    return [
+        LayerBytes(
+            each.files[0].path if len(each.files) == 1 else each.descriptor.digest, BlobContent(store, each.descriptor)
+        )
+        for each in layers
+    ]
+
+
+def _losses(fetched: Fetched) -> list[str]:
+    artifact = fetched.artifact
+    if artifact.config is None:
+        return []
+    return [
+        f"the key {key} of the config is not carried: not every dialect has a word for it"
+        for key in dropped_keys(fetched.config, artifact.config)
+    ]

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The draft of seed 003 and the current specification, and one artifact in the words of another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from ocibridge.dialects.config import dropped_keys, parse_config
+from ocibridge.dialects.dialect import Dialect, vocabulary_of
+from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
+from ocibridge.dialects.writing import DraftOptions, draft, reword
+from ocibridge.errors import FormatError, UsageError
+from ocibridge.layers import Sealed, describe
+from ocibridge.model import Model, ModelInfo, Role
+
+from .models import SMALL, file
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+CREATED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+GOLDEN = {
+    ("modelpack", "tar"): "5fd0872c8f15700a970a15a0ad30fb7ed5826f6a47c56f89f9968c00bb0077c2",
+    ("modelpack", "raw"): "c461422ccdf9fd4976b27e8e011d9b4cfc5bcfbb02eca4f7511830a63e6b631c",
+    ("modelpack", "raw-files"): "8dd19184964f3a1e66efe0dc4435906ba7d2e80441b6a0149727bdb0414a4eac",
+    ("draft", "tar"): "b9f7f2400c5669d93e18e035eea7e0ca4bebfc58b0c60957924f0f4855f7a997",
+}
+# Seed 003, "Manifest Annotation Keys": all but `ref.name`, which is the tag's business.
+DRAFT_KEYS = {
+    "created": "2026-01-02T03:04:05Z",
+    "authors": "A, B",
+    "url": "https://example.com/doc",
+    "documentation": "https://example.com/doc",
+    "source": "https://example.com/src",
+    "version": "1",
+    "revision": "r",
+    "vendor": "v",
+    "licenses": "MIT",
+    "title": "Small",
+    "description": "a <small> model & more",
+    "architecture": "transformer",
+    "family": "llama",
+    "name": "small",
+    "format": "safetensors",
+    "param.size": "2100",
+    "precision": "bf16",
+    "quantization": "q8",
+}
+
+
+def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> Sealed:
+    vocabulary = vocabulary_of(dialect, bare_raw=layers is Layers.RAW)
+    plan = draft(model, DraftOptions(layers, vocabulary=vocabulary, **options))
+    return plan.seal([describe(layer) for layer in plan.layers])
+
+
+def read(sealed: Sealed) -> StoredArtifact:
+    return read_artifact(parse_manifest(sealed.manifest, "it"), sealed.config, "it")
+
+
+def named(sealed: Sealed) -> dict[str, dict[str, Any]]:
+    layers = json.loads(sealed.manifest)["layers"]
+    return {each["annotations"].get("org.opencontainers.image.title", each["digest"]): each for each in layers}
+
+
+@pytest.mark.parametrize(("dialect", "layers"), GOLDEN)
+def test_golden_manifest(dialect: str, layers: str) -> None:
+    found = hashlib.sha256(seal(dialect, layers=Layers(layers)).manifest).hexdigest()
+    assert found == GOLDEN[dialect, layers]
+
+
+@pytest.mark.parametrize("dialect", [each.value for each in Dialect])
+@pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
+def test_reading_gives_back_what_was_written(dialect: str, compress: Compress) -> None:
+    found = read(seal(dialect, compress=compress, created=CREATED))
+    assert (found.dialect, found.model.format, found.model.complete) == (dialect, "folder", True)
+    assert found.model.info == replace(SMALL.info, created_at=CREATED)
+    assert found.model.origin == SMALL.origin
+    assert {(each.path, each.role, each.symlink) for each in found.model.files} == {
+        (each.path, each.role, each.symlink) for each in SMALL.files
+    }
+    assert None not in {each.diff_id for each in found.layers}
+
+
+@pytest.mark.parametrize("layers", list(Layers))
+def test_modelpack_has_one_name_for_everything(layers: Layers) -> None:
+    sealed = seal("modelpack", layers=layers)
+    document = json.loads(sealed.manifest)
+    assert document["artifactType"] == "application/vnd.cncf.model.manifest.v1+json"
+    assert document["config"]["mediaType"] == "application/vnd.cncf.model.config.v1+json"
+    assert b"cnai" not in sealed.manifest + sealed.config
+    suffix = ".tar" if layers is Layers.TAR else ".raw"
+    weight = named(sealed)["model-1.safetensors"]
+    assert weight["mediaType"] == f"application/vnd.cncf.model.weight.v1{suffix}"
+    assert weight["annotations"]["org.cncf.model.filepath"] == "model-1.safetensors"
+    kinds = {each["mediaType"] for each in document["layers"]}
+    assert kinds <= {f"application/vnd.cncf.model.{role.value}.v1.{end}" for role in Role for end in ("tar", "raw")}
+
+
+def test_the_modelpack_config_is_closed_and_has_a_diff_id_for_each_layer() -> None:
+    config = json.loads(seal("modelpack").config)
+    assert config["modelfs"]["type"] == "layers"
+    assert len(config["modelfs"]["diffIds"]) == len(json.loads(seal("modelpack").manifest)["layers"])
+    schema = json.loads((SCHEMAS / "config.json").read_text())
+    Draft202012Validator(schema).validate(config)
+    assert not schema["additionalProperties"]
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("config", None),
+    ("modelfs", None),
+    ("descriptor", None),
+    ("descriptor.version", 3.1),
+    ("descriptor.revision", 1234567890),
+    ("descriptor.createdAt", "2025/01/01T00:00:00Z"),
+    ("descriptor.authors", "John Doe"),
+    ("descriptor.licenses", "Apache-2.0"),
+    ("descriptor.docURL", ["https://example.com/doc"]),
+    ("descriptor.sourceURL", ["https://example.com/src"]),
+    ("descriptor.datasetsURL", "https://example.com/dataset"),
+    ("descriptor.name", ""),
+    ("descriptor.surprise", "x"),
+    ("config.paramSize", 8000000),
+    ("config.precision", 16),
+    ("config.surprise", "x"),
+    ("modelfs.type", "layer"),
+    ("modelfs.diffIds", "sha256:" + "1" * 64),
+    ("modelfs.diffIds", []),
+    ("modelfs.diffIds", None),
+    ("config.capabilities.inputTypes", "text"),
+    ("config.capabilities.outputTypes", "text"),
+    ("config.capabilities.inputTypes", ["img"]),
+    ("config.capabilities.knowledgeCutoff", "2025-01-01"),
+    ("config.capabilities.reasoning", "true"),
+    ("config.capabilities.toolUsage", "true"),
+    ("config.capabilities.reward", "true"),
+    ("config.capabilities.languages", "en"),
+    ("config.capabilities.languages", ["fra"]),
+    ("config.capabilities.unknownField", True),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), [("config.capabilities.reasoning", True), *WRONG], ids=str)
+def test_our_schema_judges_modelpack_configs_as_the_published_one(place: str, value: Any) -> None:
+    """One valid config, and each of the mistakes that the specification's own tests make in it."""
+    document = json.loads(seal("modelpack", created=CREATED).config)
+    document["descriptor"]["datasetsURL"] = ["https://example.com/dataset"]
+    document["config"]["capabilities"] = {
+        "inputTypes": ["text", "image"],
+        "outputTypes": ["embedding"],
+        "knowledgeCutoff": "2025-01-01T00:00:00Z",
+        "reasoning": False,
+        "toolUsage": True,
+        "reward": False,
+        "languages": ["en", "de"],
+    }
+    *parts, last = place.split(".")
+    inner = document
+    for part in parts:
+        inner = inner[part]
+    if value is None:
+        del inner[last]
+    else:
+        inner[last] = value
+    schema = json.loads((SCHEMAS / "config-modelpack.json").read_text())
+    checker = Draft202012Validator.FORMAT_CHECKER
+    assert Draft202012Validator(schema, format_checker=checker).is_valid(document) is ((place, value) not in WRONG)
+
+
+def test_the_types_of_the_draft() -> None:
+    sealed = seal("draft")
+    document = json.loads(sealed.manifest)
+    assert document["artifactType"] == "application/vnd.cnai.model.manifest.v1+json"
+    for compress, suffix in ((Compress.NONE, "tar"), (Compress.GZIP, "tar+gzip")):
+        for layer in json.loads(seal("draft", compress=compress).manifest)["layers"]:
+            assert layer["mediaType"] == f"application/vnd.oci.image.layer.v1.{suffix}"
+            assert layer["artifactType"] == f"application/vnd.cnai.model.layer.v1.{suffix}"
+
+
+def test_every_annotation_key_of_the_draft() -> None:
+    annotations = json.loads(seal("draft", created=CREATED).manifest)["annotations"]
+    prefix = "org.cnai.model."
+    found = {key[len(prefix) :]: value for key, value in annotations.items() if key.startswith(prefix)}
+    assert found == DRAFT_KEYS
+    layers = named(seal("draft"))
+    for name, key in (("README.md", "readme"), ("LICENSE", "license"), ("model-1.safetensors", "model")):
+        assert layers[name]["annotations"][prefix + key] == "true"
+        assert layers[name]["annotations"][prefix + "filepath"] == name
+    assert sum(prefix + "config" in each["annotations"] for each in layers.values()) == 1
+
+
+@pytest.mark.parametrize("key", ["url", "documentation"])
+def test_a_draft_of_another_tool(key: str) -> None:
+    document = json.loads(seal("draft").manifest)
+    document["annotations"] = {f"org.cnai.model.{key}": "https://x", "org.cnai.model.ref.name": "n"}
+    info = read_artifact(parse_manifest(json.dumps(document).encode(), "it"), b"not JSON", "it").model.info
+    assert (info.doc_url, info.name) == ("https://x", "n")
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        ModelInfo(param_size="8b"),
+        ModelInfo(param_size="1.25B"),
+        ModelInfo(authors=("Doe, Jane", "B")),
+        ModelInfo(licenses=("MIT AND Apache-2.0",)),
+        ModelInfo(created_at=CREATED, name="x"),
+    ],
+    ids=str,
+)
+def test_the_draft_loses_no_metadata(info: ModelInfo) -> None:
+    found = read(seal("draft", replace(SMALL, info=info))).model
+    assert (found.info, found.origin) == (info, SMALL.origin)
+
+
+def test_a_malformed_annotation_of_ours_is_refused() -> None:
+    document = json.loads(seal("draft").manifest)
+    document["annotations"]["org.ocibridge.info"] = "{"
+    with pytest.raises(FormatError, match=r"org\.ocibridge\.info"):
+        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), b"{}", "it")
+
+
+@pytest.mark.parametrize("layers", [Layers.RAW, Layers.RAW_FILES])
+def test_the_draft_has_no_raw_layers(layers: Layers) -> None:
+    with pytest.raises(UsageError, match="no name for raw layers"):
+        seal("draft", layers=layers)
+    with pytest.raises(UsageError, match=r"tar\+zstd"):
+        seal("draft", compress=Compress.ZSTD)
+
+
+def test_an_unknown_dialect() -> None:
+    with pytest.raises(UsageError, match="cnai, draft, modelpack"):
+        vocabulary_of("klingon")
+
+
+@pytest.mark.parametrize(("one", "other"), list(permutations([each.value for each in Dialect], 2)))
+@pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
+def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Compress) -> None:
+    model = replace(SMALL, info=replace(SMALL.info, param_size="8b", created_at=CREATED))
+    mine = {
+        "org.opencontainers.image.title": "mine",
+        "com.example.key": "value",
+        "org.opencontainers.image.created": "x",
+    }
+    for more in ({}, {"annotations": mine}, {"created": CREATED}):
+        first = seal(one, model, compress=compress, **more)
+        there = reword(read(first), vocabulary_of(other))
+        assert there.manifest == seal(other, model, compress=compress, **more).manifest
+        assert reword(read(there), vocabulary_of(one)) == first
+
+
+@pytest.mark.parametrize("layers", list(Layers))
+def test_raw_there_and_back(layers: Layers) -> None:
+    first = seal("cnai", layers=layers)
+    there = reword(read(first), vocabulary_of("modelpack"))
+    assert there.manifest == seal("modelpack", layers=layers).manifest
+    assert reword(read(there), vocabulary_of("cnai", bare_raw=layers is Layers.RAW)) == first
+
+
+def test_what_another_tool_says_of_a_layer_is_kept() -> None:
+    document = json.loads(seal("cnai", Model("folder", (file("w.bin", Role.WEIGHT, b"w"),))).manifest)
+    document["layers"][0]["annotations"] = {
+        "org.cnai.model.filepath": "w.bin",
+        "org.cnai.model.file.metadata+json": '{"name":"w.bin","mode":493,"size":1}',
+        "com.example.tool": "1",
+    }
+    config = seal("cnai").config
+    there = reword(
+        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), vocabulary_of("modelpack")
+    )
+    annotations = json.loads(there.manifest)["layers"][0]["annotations"]
+    assert annotations["org.cncf.model.file.metadata+json"] == '{"name":"w.bin","mode":493,"size":1}'
+    assert annotations["com.example.tool"] == "1"
+    assert not any("cnai" in key for key in annotations)
+
+
+def test_config_keys_that_we_have_no_word_for_are_named() -> None:
+    document = json.loads(seal("modelpack").config)
+    document["config"] |= {"capabilities": {"reasoning": True}, "parameterSize": "8b", "nothing": None}
+    document["descriptor"]["datasetsURL"] = ["x"]
+    del document["config"]["paramSize"]
+    data = json.dumps(document).encode()
+    assert dropped_keys(data, parse_config(data, "it", len(data))) == ["config.capabilities", "descriptor.datasetsURL"]
