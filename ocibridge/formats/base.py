@@ -17,7 +17,7 @@ from ..settings import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from .check import CheckSink
 
-__all__ = ["Format", "ReadOptions", "Sink", "StoredModel", "WriteOptions", "pick"]
+__all__ = ["Format", "ReadOptions", "Runner", "Sink", "StoredModel", "WriteOptions", "pick"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,21 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Runner:
+    """What a carton has to say of the program that runs it (seed 000, "carton.toml", `[runner]`).
+
+    Attributes:
+        name: `runner_name`, such as `torchscript`.
+        framework_version: `required_framework_version`, a semver requirement such as `=1.12.1`.
+        compat_version: `runner_compat_version`, the version of the layout of `model/` that the runner understands.
+    """
+
+    name: str
+    framework_version: str
+    compat_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How a target is written.
 
@@ -51,12 +66,16 @@ class WriteOptions:
         packed: Whether an archive is written (true) or a folder (false); None decides by the name of the target.
         zip_method: `stored`, `deflate` or `zstd`, for formats that are zip archives.
         force: Whether an existing target may be replaced.
+        runner: Of a carton that has to be made because the model was none.
+        hooks: Folder whose Python files become the hooks of an MLSteam archive that has to be made.
         limits: See `ocibridge.settings.Limits`.
     """
 
     packed: bool | None = None
     zip_method: str = "stored"
     force: bool = False
+    runner: Runner | None = None
+    hooks: Path | None = None
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -67,10 +86,12 @@ class Sink(ABC):
 
     Attributes:
         parallel: Whether `write` may be called from several threads at once.
+        losses: What of the model the target cannot express, one sentence each; known before the first `write`.
         note: After `commit`, one word on how the target compares with the source, such as `exact` or `equivalent`.
     """
 
     parallel: bool = False
+    losses: tuple[str, ...] = ()
     note: str | None = None
 
     @abstractmethod
