@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
+    from .formats.base import Runner
     from .stores.registry import RegistryOptions
     from .transfer import Progress, Task
     from .verbs.convert import convert
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .verbs.login import login, logout
     from .verbs.pull import pull
     from .verbs.push import push
-    from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, VerifyReport
+    from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, RewriteReport, VerifyReport
     from .verbs.verify import verify
 
 _ERRORS = (
@@ -66,6 +67,8 @@ _HOMES = {
     "InspectReport": "verbs.reports",
     "PullReport": "verbs.reports",
     "PushReport": "verbs.reports",
+    "RewriteReport": "verbs.reports",
+    "Runner": "formats.base",
     "VerifyReport": "verbs.reports",
     "verify": "verbs.verify",
 }
@@ -86,6 +89,8 @@ __all__ = [
     "PullReport",
     "PushReport",
     "RegistryOptions",
+    "RewriteReport",
+    "Runner",
     "SourceError",
     "StoreError",
     "Task",

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from .dialects.annotations import FileListing, FileMetadata, Symlinks
 from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
 from .oci import Document, Index, Manifest
-from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, VerifyReport
+from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, RewriteReport, VerifyReport
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
@@ -30,6 +30,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "push": PushReport,
     "pull": PullReport,
     "convert": ConvertReport,
+    "rewrite": RewriteReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
 }

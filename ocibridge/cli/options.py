@@ -65,15 +65,65 @@ def add_command(commands: Commands[Any], name: str, summary: str, example: str, 
 
 
 def add_dialect(parser: Parser, *, default: str | None = None) -> None:
-    """`--dialect`, which has to be given where there is no default."""
+    """`--dialect`."""
     parser.add_argument(
         "--dialect",
         choices=("cnai", "draft", "modelpack"),
         default=default,
-        required=default is None,
         help="vocabulary of the manifest: cnai (the model specification's first names), draft (OCI layers that a "
         "container runtime mounts) or modelpack (its current names)" + (f"; default: {default}" if default else ""),
     )
+
+
+def add_box(parser: Parser) -> None:
+    """What is written at a path: `--as`, `--zip-method`, `--force`, and what a box needs that the model was not in."""
+    parser.add_argument(
+        "--as",
+        dest="as_format",
+        choices=("carton", "mlarchive", "folder"),
+        help="what to write, whatever the name of the target says",
+    )
+    parser.add_argument(
+        "--zip-method",
+        choices=("stored", "deflate", "zstd"),
+        default="stored",
+        help="how the members of a carton are compressed (default: stored)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the target if it exists")
+    group = parser.add_argument_group("making a box of a model that was in another")
+    group.add_argument("--runner-name", metavar="NAME", help="runner of a new carton, such as torchscript")
+    group.add_argument("--framework-version", metavar="REQ", help="framework versions it needs, such as =1.12.1")
+    group.add_argument(
+        "--runner-compat-version", type=count, default=1, metavar="N", help="version of its model folder (default: 1)"
+    )
+    group.add_argument("--hooks", metavar="FOLDER", help="folder with the hooks (*.py) of a new MLSteam archive")
+
+
+def box_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `pull` and `convert` that `add_box` declares.
+
+    Raises:
+        UsageError: a runner without a framework version, or the other way round.
+    """
+    from ..formats.base import Runner
+
+    runner = None
+    if args.runner_name is not None and args.framework_version is not None:
+        runner = Runner(args.runner_name, args.framework_version, args.runner_compat_version)
+    elif args.runner_name is not None or args.framework_version is not None:
+        from ..errors import UsageError
+
+        raise UsageError(
+            "a new carton needs a runner and the framework versions it runs",
+            hint="give both, --runner-name and --framework-version",
+        )
+    return {
+        "as_format": args.as_format,
+        "zip_method": args.zip_method,
+        "force": args.force,
+        "runner": runner,
+        "hooks": args.hooks,
+    }
 
 
 def add_json(parser: Parser) -> None:

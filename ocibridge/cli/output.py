@@ -112,6 +112,11 @@ def note(line: str) -> None:
         sys.stderr.flush()
 
 
+def losses(found: Iterable[str]) -> None:
+    """Say what a target cannot express, before anything is written."""
+    warn(f"not carried over: {each}" for each in found)
+
+
 def warn(warnings: Iterable[str]) -> None:
     """Print the warnings of a report on standard error."""
     for warning in warnings:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from . import options
-from .output import human_size, human_time, result, say, warn
+from .output import human_size, human_time, losses, result, say, warn
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -29,23 +29,15 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "dest",
         metavar="DEST",
-        help="x.carton becomes a carton, ollama:NAME[:TAG] a model in the local Ollama store, any other name a folder",
+        help="x.carton and x.mlarchive become archives, ollama:NAME[:TAG] a model in the local Ollama store, any other "
+        "name a folder",
     )
-    parser.add_argument(
-        "--as", dest="as_format", choices=("carton", "mlarchive", "folder"), help="whatever the name says"
-    )
-    parser.add_argument(
-        "--zip-method",
-        choices=("stored", "deflate", "zstd"),
-        default="stored",
-        help="compression of the members of a carton (default: stored)",
-    )
+    options.add_box(parser)
     parser.add_argument(
         "--thin",
         action="store_true",
         help="link the large files of a carton to the registry, instead of fetching them",
     )
-    parser.add_argument("--force", action="store_true", help="replace DEST if it exists")
     options.add_json(parser)
     options.add_transfer(parser)
     options.add_registry(parser)
@@ -62,10 +54,9 @@ def run(args: argparse.Namespace) -> None:
         report = pull(
             args.source,
             args.dest,
-            as_format=args.as_format,
-            zip_method=args.zip_method,
+            **options.box_options(args),
+            on_losses=losses,
             thin=args.thin,
-            force=args.force,
             registry=registry,
             progress=progress,
             **options.transfer_options(args),

@@ -3,6 +3,7 @@
 
 from .progress import Progress, Task, reported
 from .push import LayerAction, LayerBytes, Published, describe_all, publish, publish_sealed
+from .refill import refill
 from .restore import restore
 from .workers import Workers
 
@@ -16,6 +17,7 @@ __all__ = [
     "describe_all",
     "publish",
     "publish_sealed",
+    "refill",
     "reported",
     "restore",
 ]

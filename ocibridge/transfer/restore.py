@@ -58,7 +58,7 @@ def restore(
             progress.finish(task, "skipped")
             return [label]
         with reported(progress, task), store.open_blob(layer.descriptor) as blob:
-            return _unpack_into(layer, _Watched(blob, workers.watch(task)), sink, limits)
+            return _unpack_into(layer, Watched(blob, workers.watch(task)), sink, limits)
 
     paths = [path for found in workers.map(work, order) for path in found]
     check_collisions(paths, store.name)
@@ -76,15 +76,19 @@ def _unpack_into(layer: StoredLayer, blob: Reader, sink: Sink, limits: Limits) -
     return paths
 
 
-class _Watched(io.RawIOBase):
+class Watched(io.RawIOBase):
+    """A reader that tells how much was read of it; closing it leaves the source open."""
+
     def __init__(self, reader: Reader, on_bytes: ByteCount) -> None:
         self._reader = reader
         self._on_bytes = on_bytes
 
     def readable(self) -> bool:
+        """Always true."""
         return True
 
     def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`, and report."""
         count = self._reader.readinto(buffer) or 0  # type: ignore[arg-type]
         self._on_bytes(count)
         return count

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`convert`: an artifact is published again in the words of another dialect."""
+"""`convert`: any box or artifact becomes any other; between artifacts, in the words of another dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import settings
 from ..dialects import annotations as keys
@@ -15,41 +17,97 @@ from ..dialects.dialect import Dialect, vocabulary_of
 from ..dialects.reading import StoredArtifact
 from ..dialects.vocabulary import Vocabulary
 from ..dialects.writing import repack, reword
-from ..errors import UsageError
+from ..errors import InvalidReference, UsageError
+from ..formats.base import ReadOptions, Runner
 from ..layers import Draft, Encoding, Layer, Sealed, StoredLayer
 from ..model import ModelFile, Role
-from ..oci import Reference, parse_reference
+from ..oci import LayoutReference, Reference, RegistryReference
 from ..stores.base import Store
 from ..stores.content import BlobContent
 from ..transfer import LayerBytes, Progress, describe_all, publish, publish_sealed
 from .artifacts import Fetched, fetch_artifact
-from .reports import ConvertReport, pushed_layers
-from .sources import open_store, other_side
+from .pull import pull
+from .push import push
+from .reports import ConvertReport, PullReport, RewriteReport, pushed_layers
+from .rewrite import rewrite
+from .sources import OLLAMA, formats, open_store, other_side, path_or_reference, subject_of
+from .targets import FOLDER
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
 
 
+@overload
 def convert(
-    source: str | Reference,
-    target: str | Reference,
+    source: str | os.PathLike[str] | Reference,
+    target: str | os.PathLike[str] | Reference,
     *,
     dialect: Dialect | str,
+    fetch_links: bool = ...,
+    links_hosts: Sequence[str] = ...,
+    registry: RegistryOptions | None = ...,
+    concurrency: int = ...,
+    progress: Progress | None = ...,
+) -> ConvertReport: ...
+
+
+@overload
+def convert(
+    source: str | os.PathLike[str] | Reference,
+    target: str | os.PathLike[str] | Reference,
+    *,
+    dialect: Dialect | str | None = ...,
+    as_format: str | None = ...,
+    zip_method: str = ...,
+    force: bool = ...,
+    runner: Runner | None = ...,
+    hooks: str | os.PathLike[str] | None = ...,
+    fetch_links: bool = ...,
+    links_hosts: Sequence[str] = ...,
+    on_losses: Callable[[Sequence[str]], None] | None = ...,
+    registry: RegistryOptions | None = ...,
+    concurrency: int = ...,
+    progress: Progress | None = ...,
+) -> ConvertReport | PullReport | RewriteReport: ...
+
+
+def convert(
+    source: str | os.PathLike[str] | Reference,
+    target: str | os.PathLike[str] | Reference,
+    *,
+    dialect: Dialect | str | None = None,
+    as_format: str | None = None,
+    zip_method: str = "stored",
+    force: bool = False,
+    runner: Runner | None = None,
+    hooks: str | os.PathLike[str] | None = None,
+    fetch_links: bool = False,
+    links_hosts: Sequence[str] = (),
+    on_losses: Callable[[Sequence[str]], None] | None = None,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
-) -> ConvertReport:
-    """Publish an artifact again in another dialect.
+) -> ConvertReport | PullReport | RewriteReport:
+    """Make another box or artifact of a model, where that can hold it.
 
-    Where the other dialect has a name for every layer as it is, no layer changes, and none moves that the target has
-    already: within one repository only config and manifest are new, within one registry blobs are mounted. Raw layers
-    become tar layers for the draft, which has no others; they stream from store to store, once to be hashed and once
-    to be sent.
+    A box to a reference is a `push`, a reference to a box is a `pull`; from box to box no store is between. From
+    reference to reference, where the other dialect has a name for every layer as it is, no layer changes, and none
+    moves that the target has already: within one repository only config and manifest are new, within one registry
+    blobs are mounted. Raw layers become tar layers for the draft, which has no others; they stream from store to store,
+    once to be hashed and once to be sent.
 
     Args:
-        source: The artifact: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
-        target: Where it goes; the tag defaults to `latest`.
-        dialect: `cnai`, `draft` or `modelpack`.
+        source: A path, `ollama:NAME[:TAG]`, `ollama://HOST/NAMESPACE/NAME[:TAG]` or a reference.
+        target: A path, `ollama:NAME[:TAG]` or a reference, whose tag defaults to `latest`.
+        dialect: `cnai`, `draft` or `modelpack`, for a target that is a reference.
+        as_format: See `pull`.
+        zip_method: See `pull`.
+        force: See `pull`.
+        runner: See `pull`.
+        hooks: See `pull`.
+        fetch_links: See `push`.
+        links_hosts: See `push`.
+        on_losses: Told what a box cannot express, before anything is written; the report has it too.
         registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
@@ -57,15 +115,88 @@ def convert(
     Raises:
         UsageError: the arguments do not fit together, or the dialect has no name for a layer.
         NotFound: there is nothing of that name.
-        FormatError: it is no model artifact.
-        IntegrityError: a blob is not what the manifest names.
+        FormatError: the source is no model, or the target cannot hold it.
+        IntegrityError: a byte is not what was promised.
+        DestinationError: the target cannot be written.
         StoreError: one of the stores refused something.
 
     Example:
         >>> convert("localhost:5000/digits:v1", "localhost:5000/digits:cncf", dialect="modelpack")  # doctest: +SKIP
     """
-    reference = parse_reference(source) if isinstance(source, str) else source
-    goal = parse_reference(target) if isinstance(target, str) else target
+    origin, goal = subject_of(source), _target_of(target)
+    common: dict[str, Any] = {"registry": registry, "concurrency": concurrency, "progress": progress}
+    boxed: dict[str, Any] = {
+        "as_format": as_format,
+        "zip_method": zip_method,
+        "force": force,
+        "runner": runner,
+        "hooks": hooks,
+        "on_losses": on_losses,
+    }
+    if not isinstance(goal, RegistryReference | LayoutReference):
+        if dialect:
+            raise UsageError("--dialect is for artifacts", hint="leave it out, or give a reference as the target")
+        if isinstance(origin, RegistryReference | LayoutReference):
+            return pull(origin, goal, **boxed, **common)
+        reading = ReadOptions(fetch_links, tuple(links_hosts))
+        return rewrite(_as_given(source), goal, reading=reading, **boxed, **common)
+    if not isinstance(origin, RegistryReference | LayoutReference):
+        links: dict[str, Any] = {"fetch_links": fetch_links, "links_hosts": links_hosts}
+        return _published(_as_given(source), goal, dialect or Dialect.CNAI, {**links, **common})
+    if dialect is None:
+        raise UsageError(
+            "it is not said which dialect the artifact shall be converted to",
+            hint="add --dialect cnai, draft or modelpack",
+        )
+    return _reworded(origin, goal, dialect, registry, concurrency, progress)
+
+
+def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Reference:
+    """A reference, a path, or a text that names a model of Ollama."""
+    if isinstance(target, str) and target.startswith(OLLAMA):
+        return target
+    if isinstance(target, RegistryReference | LayoutReference):
+        return target
+    text = os.fspath(target)
+    if any(each.suits(Path(text)) for each in formats() if each.name != FOLDER):
+        return Path(text)
+    try:
+        return path_or_reference(text)
+    except InvalidReference:
+        return Path(text)
+
+
+def _as_given(source: str | os.PathLike[str] | Reference) -> str | os.PathLike[str]:
+    assert not isinstance(source, RegistryReference | LayoutReference)
+    return source
+
+
+def _published(
+    source: str | os.PathLike[str], goal: Reference, dialect: Dialect | str, options: dict[str, Any]
+) -> ConvertReport:
+    done = push(source, goal, dialect=dialect, **options)
+    return ConvertReport(
+        source=str(source),
+        source_dialect=None,
+        reference=done.reference,
+        digest=done.digest,
+        tag=done.tag,
+        dialect=Dialect(dialect).value,
+        identity=done.identity,
+        format=done.format,
+        layers=done.layers,
+        warnings=done.warnings,
+    )
+
+
+def _reworded(
+    reference: Reference,
+    goal: Reference,
+    dialect: Dialect | str,
+    registry: RegistryOptions | None,
+    concurrency: int,
+    progress: Progress | None,
+) -> ConvertReport:
     if goal.digest:
         raise UsageError("the target of a conversion has a tag, not a digest", hint="leave out the part from '@' on")
     wanted = vocabulary_of(dialect).name

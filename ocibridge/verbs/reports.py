@@ -56,8 +56,8 @@ class PushReport(Report):
 class ConvertReport(Report):
     """Result of `convert`."""
 
-    source: str = Field(description="pinned reference of what was read")
-    source_dialect: str
+    source: str = Field(description="pinned reference, or path, of what was read")
+    source_dialect: str | None = Field(description="null where the source was a box")
     reference: str = Field(description="pinned reference of what was written")
     digest: Digest = Field(description="digest of the manifest written")
     tag: str | None
@@ -79,6 +79,23 @@ class PullReport(Report):
     files: int
     size: int = Field(description="bytes of all layers")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
+    losses: list[str] = Field([], description="what the target cannot express")
+    warnings: list[str]
+
+
+class RewriteReport(Report):
+    """Result of `convert` from a box on disk to another box on disk."""
+
+    source: str
+    source_format: str
+    source_identity: str | None
+    path: str
+    format: str = Field(description="format written")
+    identity: str | None = Field(description="identity of what was written, proven from its bytes")
+    files: int
+    size: int = Field(description="bytes of all files")
+    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
+    losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]
 
 

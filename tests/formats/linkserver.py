@@ -7,7 +7,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from ..quiet import QuietServer
 
 
 @dataclass
@@ -44,7 +46,7 @@ def link_server() -> Iterator[LinkServer]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = False
     state = LinkServer(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.formats.base import ReadOptions, WriteOptions
+from ocibridge.content import BytesContent
+from ocibridge.formats.base import ReadOptions, Runner, WriteOptions
 from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.zip import ZipWriter, read_directory
-from ocibridge.model import Model
+from ocibridge.model import Model, ModelFile, ModelInfo, Role
 
 from ..formats.build import contents, fill, stored_of
 from ..formats.linkserver import Answer, link_server
@@ -53,6 +54,32 @@ def test_it_reads_what_we_write(tmp_path: Path, original: object, source: str, m
     dest = tmp_path / ("out.carton" if packed else "out")
     fill(FORMAT.sink(dest, stored_of(model), WriteOptions(zip_method=method if packed else "stored")), model)
     assert carton_client.info(dest) == original
+
+
+@pytest.mark.parametrize("name", ["new.carton", "new"])
+def test_it_loads_a_carton_made_of_a_plain_model(tmp_path: Path, name: str) -> None:
+    info = ModelInfo(
+        name='di"gits',
+        description='Says \\n "7"\n\tfor a 7 \x00\x7f\u2028 é',
+        licenses=("MIT",),
+        source_url="https://example.com/code",
+        doc_url="https://example.com",
+    )
+    files = (
+        ModelFile("model.pt", Role.WEIGHT, BytesContent(b"weights")),
+        ModelFile("sub/latest.pt", Role.WEIGHT, BytesContent(b"weights"), symlink="../model.pt"),
+    )
+    model = Model("hf", files, info=info)
+    runner = Runner("torchscript", "=1.12.1", 2)
+    fill(FORMAT.sink(tmp_path / name, stored_of(model), WriteOptions(runner=runner)), model)
+    found = carton_client.info(tmp_path / name)
+    assert found["model_name"] == info.name
+    assert found["model_description"] == info.description
+    assert (found["license"], found["repository"], found["homepage"]) == ("MIT", info.source_url, info.doc_url)
+    assert found["runner"]["runner_name"] == runner.name
+    assert found["runner"]["required_framework_version"] == runner.framework_version
+    assert found["runner"]["runner_compat_version"] == runner.compat_version
+    assert not found["self_tests"]
 
 
 @pytest.mark.parametrize("method", ["stored", "zstd"])

@@ -65,6 +65,18 @@ def test_it_reads_what_we_make_of_another_format(tmp_path: Path, version: str, m
     check(version, tmp_path / "x.mlarchive", tmp_path / "out")
 
 
+def test_it_reads_what_we_make_with_hooks(tmp_path: Path, version: str) -> None:
+    hooks = {"load.py": b"def load(env, **kwargs): ...\n", "predict.py": b"def predict(env, *args): ...\n"}
+    (tmp_path / "hooks").mkdir()
+    for name, data in hooks.items():
+        (tmp_path / "hooks" / name).write_bytes(data)
+    model = CartonFormat().read(FIXTURES / "digits.carton", ReadOptions())
+    options = WriteOptions(zip_method="deflate", hooks=tmp_path / "hooks")
+    fill(FORMAT.sink(tmp_path / "x.mlarchive", stored_of(model), options), model)
+    check(version, tmp_path / "x.mlarchive", tmp_path / "out")
+    assert {each.name: each.read_bytes() for each in (tmp_path / "out" / "hooks").iterdir()} == hooks
+
+
 def test_we_read_what_it_builds(tmp_path: Path, version: str) -> None:
     source = tmp_path / "source"
     files = {"models/m/a.bin": bytes(range(256)) * 99, "models/m/sub/labels.txt": b"a\n", "models/m/empty/x": b""}

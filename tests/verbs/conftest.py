@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ..quiet import QuietServer
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 IDENTITY = "carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471"
 MODEL_PT = "3761c452b7ae24ada1b917a335b18c4ab1c9097f49d67b0cab3cef7fd4ab1ba2"
@@ -40,10 +42,6 @@ def carton(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
             return folder
 
         yield find
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    allow_reuse_address = True
 
 
 @contextmanager
@@ -74,12 +72,12 @@ def _link_server() -> Iterator[None]:
             thread.join()
 
 
-def _bind(handler: type[http.server.BaseHTTPRequestHandler]) -> _Server:
+def _bind(handler: type[http.server.BaseHTTPRequestHandler]) -> QuietServer:
     """The address is fixed, so tests that run at the same time take turns."""
     deadline = time.monotonic() + 60
     while True:
         try:
-            return _Server(("127.0.0.1", 18999), handler)
+            return QuietServer(("127.0.0.1", 18999), handler)
         except OSError:
             if time.monotonic() > deadline:
                 raise

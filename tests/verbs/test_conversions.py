@@ -57,11 +57,21 @@ def cell(source: str, target: str, number: int) -> str:
     pushed = ocibridge.push(source, f"oci:layout:v{number}")
     place = f"ollama:x{number}" if target.startswith("ollama:") else f"out{number}/{target}"
     Path(f"out{number}").mkdir()
+    direct = f"ollama:direct{number}" if target.startswith("ollama:") else f"out{number}/direct-{target}"
     try:
         pulled = ocibridge.pull(pushed.reference, place)
     except ocibridge.OcibridgeError as exc:
         assert exc.hint, exc
+        with pytest.raises(type(exc)):
+            ocibridge.convert(source, direct)
+        assert not os.path.lexists(direct)
         return "refused"
+    converted = ocibridge.convert(source, direct)
+    assert isinstance(converted, ocibridge.RewriteReport)
+    assert (converted.format, converted.note) == (pulled.format, pulled.note)
+    assert len(converted.losses) == len(pulled.losses)
+    if pushed.identity and pulled.identity == pushed.identity:
+        assert converted.identity == pulled.identity
     assert ocibridge.verify(place).identity == pulled.identity or target == "x"
     if pushed.identity and pulled.identity == pushed.identity:
         return "same identity, byte for byte" if pulled.note == "exact" else "same identity"

@@ -49,6 +49,13 @@ def test_the_members_are_those_of_the_fixture(tmp_path: Path) -> None:
         assert found == members
 
 
+def test_the_keep_archive_option(tmp_path: Path) -> None:
+    pushed = ocibridge.push(FIXTURES / "digits.mlarchive", f"oci:{tmp_path / 'layout'}:v1", exact=True)
+    pulled = ocibridge.pull(pushed.reference, tmp_path / "back.mlarchive")
+    assert pulled.note == "exact"
+    assert (tmp_path / "back.mlarchive").read_bytes() == (FIXTURES / "digits.mlarchive").read_bytes()
+
+
 def test_a_key_file_is_never_a_source(tmp_path: Path) -> None:
     with pytest.raises(ocibridge.OcibridgeError, match="key"):
         ocibridge.push(FIXTURES / "digits-encrypted.enckey", f"oci:{tmp_path / 'x'}:v1")

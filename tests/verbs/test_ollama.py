@@ -26,6 +26,7 @@ from ocibridge.stores.registry import RegistryStore, Retry
 from ocibridge.transfer import Progress, Task
 
 from ..formats.ollama.samples import DOCKER, MODELS, gguf, tree, unpack_store
+from ..quiet import QuietServer
 from ..registry import PASSWORD, USER, RegistryServer, registry_server
 
 LAYERS = (None, "tar", "raw")
@@ -536,7 +537,7 @@ def _serving(answer: object) -> Iterator[str]:
         def log_message(self, *args: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with QuietServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

@@ -13,6 +13,7 @@ from ..check import CheckSink
 from ..zip import read_directory
 from .checker import CartonCheckSink
 from .exact import EXACT, ExactCheckSink, ExactSink, read_exact
+from .fresh import NewCartonSink
 from .manifest import MANIFEST, Manifest, parse_manifest
 from .reader import CARTON_TOML, read_carton
 from .toml import CartonToml, parse_carton_toml
@@ -24,6 +25,7 @@ __all__ = [
     "CartonToml",
     "CartonZipSink",
     "Manifest",
+    "NewCartonSink",
     "parse_carton_toml",
     "parse_manifest",
     "read_carton",
@@ -57,10 +59,16 @@ class CartonFormat:
         return dest.suffix.lower() == _SUFFIX
 
     def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
-        """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says."""
+        """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says.
+
+        A model that is no carton becomes one where `options.runner` says what runs it; see `NewCartonSink`.
+        """
         packed = self.suits(dest) if options.packed is None else options.packed
         if EXACT in stored.origin:
             return ExactSink(dest, stored, replace(options, packed=packed))
+        is_carton = stored.format == self.name or any(file.path == MANIFEST for file in stored.files)
+        if options.runner and not is_carton:
+            return NewCartonSink(dest, stored, replace(options, packed=packed))
         return (CartonZipSink if packed else CartonFolderSink)(dest, stored, options)
 
     def checker(self, stored: StoredModel) -> CheckSink:

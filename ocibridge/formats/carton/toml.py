@@ -27,7 +27,7 @@ else:
 
 _REFUSES = "the carton client does not load it"
 _COMPARATOR = r"(=|>=?|<=?|~|\^)?\s*\d+(\.(\d+|[*xX])){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?"
-_REQUIREMENT = re.compile(rf"\s*(\*|{_COMPARATOR}(\s*,\s*{_COMPARATOR})*)\s*")
+REQUIREMENT = re.compile(rf"\s*(\*|{_COMPARATOR}(\s*,\s*{_COMPARATOR})*)\s*")
 _INTEGER = 2**63 - 1  # the largest in TOML
 _TRIPLE = re.compile(r"[a-z0-9_.]+(-[a-z0-9_.]+){1,3}")
 
@@ -229,7 +229,7 @@ def _runner_problems(runner: Runner) -> Iterator[str]:
         if getattr(runner, key) is None:
             yield f"runner.{key} is missing; {_REFUSES}"
     version = runner.required_framework_version
-    if version is not None and not _REQUIREMENT.fullmatch(version):
+    if version is not None and not REQUIREMENT.fullmatch(version):
         yield f"runner.required_framework_version: {show(version)} is no semver requirement; {_REFUSES}"
     for name, value in runner.opts.items():
         if isinstance(value, list | dict | date | time):

@@ -21,6 +21,7 @@ from .manifest import LINKS, MANIFEST, parse_manifest
 
 _LAST = {MANIFEST: 1, LINKS: 2}
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
+_NO_CARTON = "pull it as a folder (--as folder), or have a carton made of it with --runner-name and --framework-version"
 
 
 def member_order(path: str) -> tuple[int, bytes]:
@@ -89,6 +90,11 @@ class CartonZipSink(Sink):
             sizes = {file.path: file.size or 0 for file in stored.files}
             for path in sorted(sizes, key=member_order):
                 self._place(path, sizes[path])
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """Hex sha256 by path of what has arrived."""
+        return self._hashes
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
@@ -200,7 +206,7 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
     if stored.complete and not any(file.path == MANIFEST for file in stored.files):
         raise FormatError(
             f"cannot write {dest}: the artifact has no MANIFEST, so it is no carton",
-            hint="pull it as a folder (--as folder)",
+            hint=_DAMAGED if stored.format == "carton" else _NO_CARTON,
         )
     if any(file.symlink is not None and file.path in _LAST for file in stored.files):
         raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...errors import reading
+from ...errors import UsageError, reading
 from ...model import Model
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
@@ -68,13 +68,22 @@ class MlsteamFormat:
         """A sink for a `.mlarchive` file or a folder, as `options.packed` or else the name of `dest` says.
 
         An encrypted package cannot be unpacked; in a folder it is the one file that it is.
+
+        Raises:
+            UsageError: there are hooks, but no new archive to put them into.
         """
         packed = self.suits(dest) if options.packed is None else options.packed
+        encrypted = was_encrypted(stored)
+        known = encrypted or stored.format == self.name or any(file.path == SKELETON for file in stored.files)
+        if options.hooks is not None and (known or not packed):
+            reason = "the model was an archive, and becomes the same again" if known else "it is a folder"
+            raise UsageError(
+                f"hooks go into a new MLSteam archive only, and {dest} is none: {reason}", hint="leave out --hooks"
+            )
         if not packed:
             return MlsteamFolderSink(dest, stored, options)
-        if was_encrypted(stored):
+        if encrypted:
             return EncryptedSink(dest, stored, options)
-        known = stored.format == self.name or any(file.path == SKELETON for file in stored.files)
         return (ArchiveSink if known else NewArchiveSink)(dest, stored, options)
 
     def checker(self, stored: StoredModel) -> CheckSink:

@@ -26,12 +26,13 @@ V2024 = "v2024.1"
 _BOM = b"\xef\xbb\xbf"
 _DRIVE = re.compile(r"[A-Za-z]:")
 _FUTURE = re.compile(r"v(\d{1,6})\.(\d{1,6})")
-_FRAMEWORKS = {
+FRAMEWORKS = {
     "tensorflow": "tensorflow",
     "tensorflow.keras": "tensorflow",
     "pytorch": "pytorch",
     "pytorch.lightning": "pytorch",
 }
+"""Frameworks that a manifest may name, and the format of their models."""
 
 
 def _downward(path: str) -> str:
@@ -175,7 +176,7 @@ class Manifest:
             name=_text(self.document.get("name")) or _text(first.get("name")),
             version=_text(self.document.get("version")) or _text(first.get("version")),
             description=_text(first.get("description")),
-            format=_FRAMEWORKS.get(_text(first.get("framework")) or ""),
+            format=FRAMEWORKS.get(_text(first.get("framework")) or ""),
         )
 
     def origin(self) -> dict[str, str]:
@@ -246,7 +247,7 @@ def synthesise(info: ModelInfo, submodel: str) -> bytes:
         "name": submodel,
         "version": version,
         "description": info.description,
-        "framework": info.format if info.format in _FRAMEWORKS else None,
+        "framework": info.format if info.format in FRAMEWORKS else None,
     }
     document = {
         "schema": V2024,

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 
 from ...content import Content, read_all
 from ...errors import FormatError
-from ...model import ModelInfo
+from ...model import ModelInfo, StoredModel
 from ...oci import MEDIA_TYPE_DOCKER_MANIFEST, parse_json
 from ...paths import show
 from ...settings import MiB
@@ -32,6 +32,9 @@ _SETTINGS = {
 _ORDER = ("model", "projector", "adapter", "template", "system", "license", "params", "messages")
 _JSON = {"params": dict, "messages": list}
 _MAX_SETTING = MiB
+_SHOWN = 5
+# The name is the user's to give; the others are fields of the config.
+_HAVE_WORDS = frozenset(("name", "family", "param_size", "quantization"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,36 @@ def no_weights(owner: str) -> FormatError:
         f"{owner} cannot become an Ollama model: it has no GGUF file",
         hint="pull it as a folder, and let 'ollama create' convert it there",
     )
+
+
+def losses(stored: StoredModel) -> Iterator[str]:
+    """What the manifest that `synthesise` makes cannot say of a model that has none, one sentence each.
+
+    Args:
+        stored: The model, as far as is known.
+    """
+    left = [
+        file.path for file in stored.files if not _is_gguf(file.path) and not _setting_kind(file.path, file.size or 0)
+    ]
+    if left:
+        names = ", ".join(map(show, left[:_SHOWN])) + (", ..." if len(left) > _SHOWN else "")
+        count = "1 file" if len(left) == 1 else f"{len(left)} files"
+        yield f"an Ollama model has no layer for {count} of the model, left out: {names}"
+    facts = [f"{word} {show(text)}" for word, text in _facts(stored.info)]
+    if facts:
+        yield (
+            "an Ollama model has no word for these facts, only what the GGUF header says of them is kept: "
+            + ", ".join(facts)
+        )
+    if stored.identity:
+        yield f"the identity of the source ({show(stored.identity)[1:-1]}) is not kept: the Ollama model has its own"
+
+
+def _facts(info: ModelInfo) -> Iterator[tuple[str, str]]:
+    for each in fields(info):
+        value = getattr(info, each.name)
+        if value and each.name not in _HAVE_WORDS and (each.name, value) != ("format", "gguf"):
+            yield each.name.replace("_", " "), ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def synthesise(files: Mapping[str, Arrived], info: ModelInfo, owner: str, keep: Callable[[bytes], Arrived]) -> bytes:
@@ -127,13 +160,16 @@ def _models(paths: list[str], owner: str) -> list[str]:
 
 def _setting(path: str, file: Arrived) -> str | None:
     """The kind of a small file whose name says what it is."""
-    kind = "license" if _LICENSE.fullmatch(path) else _SETTINGS.get(path)
-    if not kind or file.content.size > _MAX_SETTING:
-        return None
-    wanted = _JSON.get(kind)
+    kind = _setting_kind(path, file.content.size)
+    wanted = _JSON.get(kind or "")
     if wanted and not isinstance(parse_json(read_all(file.content), show(path), _MAX_SETTING), wanted):
         raise FormatError(f"{show(path)} is no JSON {'object' if wanted is dict else 'array'}")
     return kind
+
+
+def _setting_kind(path: str, size: int) -> str | None:
+    kind = "license" if _LICENSE.fullmatch(path) else _SETTINGS.get(path)
+    return None if size > _MAX_SETTING else kind
 
 
 def _refuse_doubles(rows: list[str], kinds: Mapping[str, str], files: Mapping[str, Arrived], owner: str) -> None:

@@ -27,7 +27,7 @@ from .manifest import ParsedManifest, parse_ollama_manifest
 from .names import OllamaName, parse_ollama_name
 from .paths import MANIFEST_PATH
 from .reader import FORMAT, identity_of
-from .synthesis import Arrived, has_weights, no_weights, synthesise
+from .synthesis import Arrived, has_weights, losses, no_weights, synthesise
 
 _DAMAGED = "the artifact is damaged or incomplete; publish the model again"
 
@@ -69,6 +69,8 @@ class OllamaSink(Sink):
         paths = {file.path for file in stored.files}
         if stored.complete and MANIFEST_PATH not in paths and not has_weights(paths):
             raise no_weights(self._owner)
+        if MANIFEST_PATH not in paths and stored.format != FORMAT:
+            self.losses = tuple(losses(stored))
         self._refuse_other(stored.identity if stored.format == FORMAT else None)
         self._temp = self._root / f".ocibridge-{secrets.token_hex(8)}"
         with writing(self._root):

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from ocibridge.content import BytesContent
-from ocibridge.errors import FormatError, IntegrityError, LimitError, UsageError
+from ocibridge.errors import FormatError, IntegrityError, LimitError, SourceError, UsageError
 from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
 from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.mlsteam.skeleton import SKELETON
@@ -18,7 +20,7 @@ from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, Stored
 from ocibridge.settings import Limits
 
 from ..build import contents, fill, stored_of
-from .archives import FIXTURES, FORMAT, MANIFEST, PLAIN, read
+from .archives import FIXTURES, FORMAT, GENUINE, MANIFEST, PLAIN, read
 
 
 def foreign(files: dict[str, bytes], info: ModelInfo = ModelInfo(name="My Model/1", version="3")) -> Model:  # noqa: B008
@@ -141,3 +143,184 @@ def test_what_was_not_announced(tmp_path: Path) -> None:
         with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as sink:
             sink.write("a", 9, BytesContent(b"1").open())
     assert list(tmp_path.iterdir()) == []
+
+
+LOAD = b"raise SystemExit('hooks are never run')\n\xff"
+UNLOADABLE = (
+    "the archive has no hooks/load.py: the MLSteam SDK can import it, but not load it; supply hooks with --hooks FOLDER"
+)
+
+
+def hooks_folder(folder: Path, files: dict[str, bytes] | None = None) -> WriteOptions:
+    """Options with a folder of hooks."""
+    for name, data in (files or {"load.py": LOAD}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return WriteOptions(hooks=folder)
+
+
+def test_hooks_of_the_user(tmp_path: Path) -> None:
+    model = foreign({"a.pt": b"1", "hooks/own.py": b"2"})
+    given = {"load.py": LOAD, "predict.py": b"", "__pycache__/load.pyc": b"?", "load.pyc": b"?"}
+    out = target(tmp_path / "out.mlarchive", model, hooks_folder(tmp_path / "h", given))
+    identity = fill(out, model)
+    assert out.losses == ()
+    found = read(tmp_path / "out.mlarchive")
+    assert found.identity == identity
+    assert [file.path for file in found.files[1:]] == [
+        *("manifest.json", "models/My-Model-1/a.pt"),
+        *("hooks/load.py", "hooks/own.py", "hooks/predict.py"),
+    ]
+    assert contents(found)["hooks/load.py"] == LOAD
+    assert found.warnings == ()
+
+
+def test_hooks_beside_a_manifest_of_its_own(tmp_path: Path) -> None:
+    model = foreign({"manifest.json": MANIFEST, "models/a": b"1"}, ModelInfo())
+    bare = target(tmp_path / "bare.mlarchive", model)
+    bare.abort()
+    # Its manifest may name another loader.
+    assert bare.losses == ()
+    fill(target(tmp_path / "out.mlarchive", model, hooks_folder(tmp_path / "h")), model)
+    found = contents(read(tmp_path / "out.mlarchive"))
+    assert (found["manifest.json"], found["hooks/load.py"]) == (MANIFEST, LOAD)
+
+
+def test_what_else_is_in_the_folder_of_hooks(tmp_path: Path) -> None:
+    given = dict.fromkeys(("load.py", ".hidden.py", "README.md", "sub/x.py", "x.py/y.py"), b"")
+    options = hooks_folder(tmp_path / "h", given)
+    model = foreign({"a.pt": b"1"})
+    out = target(tmp_path / "out.mlarchive", model, options)
+    fill(out, model)
+    assert out.losses == (
+        f"'.hidden.py', 'README.md', 'sub', 'x.py' of {options.hooks} is left out: "
+        "hooks are the *.py files directly in it",
+    )
+    assert [path for path in contents(read(tmp_path / "out.mlarchive")) if path.startswith("hooks/")] == [
+        "hooks/load.py"
+    ]
+
+
+def test_load_py_may_come_from_the_model(tmp_path: Path) -> None:
+    model = foreign({"hooks/load.py": b"theirs"})
+    fill(target(tmp_path / "out.mlarchive", model, hooks_folder(tmp_path / "h", {"predict.py": b"ours"})), model)
+    found = contents(read(tmp_path / "out.mlarchive"))
+    assert (found["hooks/load.py"], found["hooks/predict.py"]) == (b"theirs", b"ours")
+
+
+@pytest.mark.parametrize(
+    ("given", "files", "message"),
+    [
+        ({"predict.py": b""}, {}, r"has no load\.py, which the MLSteam SDK calls.*; write one with a function load"),
+        ({"load.py": b""}, {"hooks/load.py": b""}, r"a file 'hooks/load\.py' of its own"),
+        ({"load.py": b"", "A.py": b""}, {"hooks/a.py": b""}, "collides"),
+        ({"load.py": b"", "a\\b.py": b""}, {}, "has a backslash"),
+    ],
+)
+def test_hooks_that_are_refused(tmp_path: Path, given: dict[str, bytes], files: dict[str, bytes], message: str) -> None:
+    if os.name == "nt" and any("\\" in name for name in given):
+        pytest.skip("no such names here")
+    with pytest.raises(FormatError, match=message):
+        target(tmp_path / "out.mlarchive", foreign({"w": b"", **files}), hooks_folder(tmp_path / "h", given))
+    assert [each.name for each in tmp_path.iterdir()] == ["h"]
+
+
+def test_a_hook_of_the_model_that_was_not_announced(tmp_path: Path) -> None:
+    model = foreign({"hooks/load.py": b"theirs"})
+    with pytest.raises(FormatError, match=r"'hooks/load\.py' of its own.*leave that file out"):
+        out = FORMAT.sink(tmp_path / "out.mlarchive", StoredModel(None, (), False), hooks_folder(tmp_path / "h"))
+        fill(out, model)
+    assert [each.name for each in tmp_path.iterdir()] == ["h"]
+
+
+def test_hooks_that_cannot_be_read(tmp_path: Path) -> None:
+    model = foreign({"w": b""})
+    with pytest.raises(SourceError, match=r"no folder .*missing to take hooks from; check what --hooks names"):
+        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=tmp_path / "missing"))
+    folder = hooks_folder(tmp_path / "h").hooks
+    assert folder
+    with pytest.raises(SourceError, match="no folder"):
+        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=folder / "load.py"))
+    with pytest.raises(LimitError, match=r"'load\.py' has \d+ bytes, more than the 10 accepted of a hook"):
+        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=folder, limits=Limits(metadata=10)))
+    assert [each.name for each in tmp_path.iterdir()] == ["h"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs symbolic links and named pipes")
+def test_hooks_that_are_no_files(tmp_path: Path) -> None:
+    options = hooks_folder(tmp_path / "h")
+    (tmp_path / "h" / "link.py").symlink_to("load.py")
+    with pytest.raises(FormatError, match=r"'link\.py' is a symbolic link"):
+        target(tmp_path / "out.mlarchive", foreign({"w": b""}), options)
+    (tmp_path / "h" / "link.py").unlink()
+    os.mkfifo(tmp_path / "h" / "pipe.py")
+    with pytest.raises(FormatError, match=r"'pipe\.py' is no regular file"):
+        target(tmp_path / "out.mlarchive", foreign({"w": b""}), options)
+
+
+@pytest.mark.parametrize("name", GENUINE)
+@pytest.mark.parametrize("dest", ["out.mlarchive", "out"])
+def test_hooks_have_no_place_in_what_was_an_archive(tmp_path: Path, name: str, dest: str) -> None:
+    options = hooks_folder(tmp_path / "h")
+    with pytest.raises(UsageError, match=r"into a new MLSteam archive only.*was an archive.*leave out --hooks"):
+        FORMAT.sink(tmp_path / dest, stored_of(read(FIXTURES / name)), options)
+    assert [each.name for each in tmp_path.iterdir()] == ["h"]
+
+
+def test_hooks_have_no_place_in_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it is a folder"):
+        target(tmp_path / "out", foreign({"w": b""}), hooks_folder(tmp_path / "h"))
+
+
+def test_what_a_manifest_has_no_word_for(tmp_path: Path) -> None:
+    info = ModelInfo(
+        name="m",
+        title="The M",
+        version="1",
+        revision="abc",
+        description="d",
+        family="llama",
+        authors=("A", "B"),
+        licenses=("MIT",),
+        source_url="https://x",
+        created_at=datetime(2024, 1, 2, tzinfo=timezone.utc),
+        format="gguf",
+        param_size="7B",
+    )
+    files = (FileEntry("a", Role.WEIGHT, 1), FileEntry("b", Role.WEIGHT, 1, symlink="a"))
+    stored = StoredModel("folder", files, True, "folder:12", info)
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as out:
+        assert out.losses == (
+            UNLOADABLE,
+            "the manifest of an MLSteam archive has no word for these facts, they are not kept: title 'The M', "
+            "revision 'abc', family 'llama', authors 'A, B', licenses 'MIT', source url 'https://x', "
+            "created at '2024-01-02 00:00:00+00:00', format 'gguf', param size '7B'",
+            "an MLSteam archive has no symbolic links, the bytes are written instead: 'b'",
+            "the identity of the source (folder:12) is not kept: the archive has its own",
+        )
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        ModelInfo(),
+        ModelInfo(name="m", title="m", version="1", revision="1", description="d", format="pytorch"),
+        ModelInfo(title="only a title", revision="only a revision", format="tensorflow.keras"),
+    ],
+    ids=str,
+)
+def test_nothing_is_lost(tmp_path: Path, info: ModelInfo) -> None:
+    with target(tmp_path / "out.mlarchive", foreign({"hooks/load.py": b""}, info)) as out:
+        assert out.losses == ()
+    stored = StoredModel(None, (), False, None, info)
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as out:
+        assert out.losses == (
+            "the archive has no hooks/load.py, unless a layer without a listing brings it: "
+            + UNLOADABLE.partition(": ")[2],
+        )
+
+
+@pytest.mark.parametrize("name", GENUINE)
+def test_a_restored_archive_loses_nothing(tmp_path: Path, name: str) -> None:
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored_of(read(FIXTURES / name)), WriteOptions()) as out:
+        assert out.losses == ()

@@ -9,8 +9,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import responses
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import TracebackType
+
+from ...quiet import QuietServer
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class FaultServer:
 
             do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = QuietServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = False
         if tls:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
