@@ -190,11 +190,12 @@ def table(rows: Sequence[Row]) -> str:
 def page(bench: Bench, size: int) -> str:
     """The page `docs/benchmarks.md`."""
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    counted = "one run each" if bench.rounds == 1 else f"medians of {bench.rounds} runs after one that does not count"
     left_out = "".join(f"\n- left out: {each}" for each in bench.missing)
     return f"""# Speed and memory
 
 Written by `make bench`. One weight of {size // MiB} MiB in a carton; distribution's registry as a process on the same
-machine; medians of {bench.rounds} runs after one that does not count; ratios to the first tool of the same measure.
+machine; {counted}; ratios to the first tool of the same measure.
 curl neither hashes nor verifies, so it is the floor. Peak disk counts the output and the folder for temporary files.
 
 Machine: {machine}.{left_out}
