@@ -123,7 +123,7 @@ class _BytesReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         count = min(len(target), len(self._view))
         target[:count] = self._view[:count]
         self._view = self._view[count:]
@@ -148,7 +148,7 @@ class RangeReader(io.RawIOBase):
         Raises:
             SourceError: the file ends before the range does.
         """
-        target = memoryview(buffer).cast("B")[: self._left]  # type: ignore[arg-type]
+        target = writable(buffer)[: self._left]
         if not target:
             return 0
         with reading(self._label):
@@ -178,7 +178,7 @@ class _ConcatenationReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         filled = 0
         while filled < len(target):
             if self._current is None:
@@ -198,6 +198,11 @@ class _ConcatenationReader(io.RawIOBase):
             self._current.close()
             self._current = None
         super().close()
+
+
+def writable(buffer: object) -> memoryview:
+    """The bytes of the buffer that a `readinto` was given."""
+    return memoryview(buffer).cast("B")  # type: ignore[arg-type]
 
 
 def chunks(reader: Reader, size: int = READ_SIZE) -> Iterator[memoryview]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import IO, cast
 
-from ..content import Reader, chunks
+from ..content import Reader, chunks, writable
 from ..errors import FormatError, IntegrityError
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
 
@@ -123,7 +123,7 @@ class PieceReader(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer` from the pieces."""
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None or not len(target):

@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..content import BytesContent, Concatenation, Content, Reader, chunks
+from ..content import BytesContent, Concatenation, Content, Reader, chunks, writable
 from ..errors import FormatError, IntegrityError, SourceError
 from ..model import ByteCount, FileEntry, ModelFile, Role, ignore_bytes
 from ..oci import Descriptor
@@ -182,7 +182,7 @@ class _TapReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         count = self._reader.readinto(target) or 0
         self._tap.hash.update(target[:count])
         self._tap.count += count

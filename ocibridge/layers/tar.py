@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..content import BytesContent, Content, Reader, fill
+from ..content import BytesContent, Content, Reader, fill, writable
 from ..errors import FormatError, IntegrityError, LimitError
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
@@ -267,7 +267,7 @@ class _EntryReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")[: self._left]  # type: ignore[arg-type]
+        target = writable(buffer)[: self._left]
         if not target:
             return 0
         count = self._reader.readinto(target) or 0

@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..content import BytesContent, Content, FileContent, read_all
+from ..content import BytesContent, Content, FileContent, read_all, writable
 from ..errors import (
     DestinationError,
     FormatError,
@@ -289,7 +289,7 @@ class _Jumper(io.RawIOBase):
         self._blank = count
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")[: self._size - self.position]  # type: ignore[arg-type]
+        target = writable(buffer)[: self._size - self.position]
         if self._blank:
             count = min(len(target), self._blank)
             self._blank -= count

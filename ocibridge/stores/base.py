@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from ..content import Content, Reader, fill
+from ..content import Content, Reader, fill, writable
 from ..errors import IntegrityError, LimitError
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
@@ -162,7 +162,7 @@ class VerifiedReader(io.RawIOBase):
         """Fill `buffer`, hashing on the way."""
         if self._done:
             return 0
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         count = self._reader.readinto(target) or 0
         self._count += count
         if self._count > self._descriptor.size or (not count and len(target) and self._count < self._descriptor.size):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 
-from ..content import Reader, fill
+from ..content import Reader, fill, writable
 from ..oci import Descriptor
 from .base import Store, VerifiedReader
 
@@ -68,7 +68,7 @@ class _Joined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         if self._head:
             count = min(len(target), len(self._head))
             target[:count] = self._head[:count]

@@ -7,7 +7,7 @@ import io
 import zlib
 from pathlib import Path
 
-from ...content import FileContent, Reader
+from ...content import FileContent, Reader, writable
 from ...errors import IntegrityError
 from ...paths import show
 from ...settings import DEFAULT_LIMITS, READ_SIZE, Limits
@@ -79,7 +79,7 @@ class _MemberReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = memoryview(buffer).cast("B")[: self._left]  # type: ignore[arg-type]
+        target = writable(buffer)[: self._left]
         count = self._decode(target) if target else 0
         if target and not count:
             raise IntegrityError(f"{self._label} is cut short", hint="fetch or pack the archive again")

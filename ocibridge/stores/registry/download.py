@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import httpx
 
+from ...content import writable
 from ...errors import IntegrityError, StoreError
 from .http import Attempts, Call, Host
 from .problems import Answer
@@ -50,7 +51,7 @@ class BlobReader(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer` with what has arrived, at least one byte before the end."""
-        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        target = writable(buffer)
         if not target:
             return 0
         while not self._rest:
