@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from ..content import Reader, chunks
+from ..content import Reader, chunks, writable
 from ..formats.base import Sink
 from ..layers import Encoding, StoredLayer, unpack
 from ..model import ByteCount
@@ -89,6 +89,6 @@ class Watched(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer`, and report."""
-        count = self._reader.readinto(buffer) or 0  # type: ignore[arg-type]
+        count = self._reader.readinto(writable(buffer)) or 0
         self._on_bytes(count)
         return count
