@@ -54,11 +54,11 @@ interop: $(VENV)/.tools ## Exchange artifacts with other tools (skopeo, and wher
 	@sh tests/tools/get_mlsteam_sdk.sh
 	$(PYTEST) -m interop tests/interop $(ARGS)
 
-bench: $(VENV)/.tools ## Print the comparison table
+bench: $(VENV)/.tools ## Compare with other tools, and write docs/benchmarks.md (about a quarter of an hour)
 	@sh tests/tools/get_registry.sh
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m benchmarks --write docs/benchmarks.md $(ARGS)
 
-bench-smoke: $(VENV)/.tools ## Run the benchmarks once on a small model
+bench-smoke: $(VENV)/.tools ## Run every command of the benchmarks once, on tiny models
 	@sh tests/tools/get_registry.sh
 	$(BIN)/python -m benchmarks --smoke $(ARGS)
 

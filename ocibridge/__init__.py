@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from .transfer import Progress, Task
     from .verbs.convert import convert
     from .verbs.inspect import inspect
+    from .verbs.inspected import InspectReport
     from .verbs.login import login, logout
     from .verbs.pull import pull
     from .verbs.push import push
-    from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, RewriteReport, VerifyReport
+    from .verbs.reports import ConvertReport, PullReport, PushReport, RewriteReport, VerifyReport
     from .verbs.verify import verify
 
 _ERRORS = (
@@ -64,7 +65,7 @@ _HOMES = {
     "pull": "verbs.pull",
     "push": "verbs.push",
     "ConvertReport": "verbs.reports",
-    "InspectReport": "verbs.reports",
+    "InspectReport": "verbs.inspected",
     "PullReport": "verbs.reports",
     "PushReport": "verbs.reports",
     "RewriteReport": "verbs.reports",

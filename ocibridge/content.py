@@ -8,13 +8,15 @@ and a request body can be sent again after a 401 or a broken line.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .errors import SourceError, reading
 from .settings import READ_SIZE
@@ -36,6 +38,33 @@ class Content(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells bytes from other bytes without reading them.
+
+    Attributes:
+        identity: Other for other bytes, as far as the system tells.
+        changed: When the bytes may last have changed, in nanoseconds since 1970; 0 where they never do.
+    """
+
+    identity: tuple[str | int, ...]
+    changed: int = 0
+
+
+@runtime_checkable
+class Stamped(Protocol):
+    """A content that can be told from others without being read."""
+
+    def stamp(self) -> Stamp | None:
+        """Its stamp at this moment; None where there is none now."""
+        ...
+
+
+def stamp_of(content: Content) -> Stamp | None:
+    """The stamp of a content at this moment, if it has one."""
+    return content.stamp() if isinstance(content, Stamped) else None
+
+
 class BytesContent:
     """Bytes in memory."""
 
@@ -51,6 +80,10 @@ class BytesContent:
         """Open from `offset` bytes."""
         return _BytesReader(self.data, offset)
 
+    def stamp(self) -> Stamp:
+        """The sha256 of the bytes."""
+        return Stamp(("bytes", hashlib.sha256(self.data).hexdigest()))
+
 
 class FileContent:
     """A range of a file on disk.
@@ -59,14 +92,16 @@ class FileContent:
         path: The file.
         offset: First byte of the range.
         size: Length of the range in bytes; None takes all that follows `offset` now.
+        lasting: Whether the file is one that never changes, such as a blob under its digest.
 
     Raises:
         SourceError: the file cannot be read.
     """
 
-    def __init__(self, path: str | Path, offset: int = 0, size: int | None = None) -> None:
+    def __init__(self, path: str | Path, offset: int = 0, size: int | None = None, *, lasting: bool = False) -> None:
         self.path = Path(path)
         self.offset = offset
+        self.lasting = lasting
         if size is None:
             with reading(self.path):
                 size = self.path.stat().st_size - offset
@@ -90,7 +125,19 @@ class FileContent:
             except OSError:
                 file.close()
                 raise
-        return RangeReader(file, self._size - offset, str(self.path))
+        reader = RangeReader(file, self._size - offset, str(self.path))
+        reader.lasting = self.lasting
+        return reader
+
+    def stamp(self) -> Stamp | None:
+        """Which file it is, when it changed, and the range; None where it cannot be looked at."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        times = status.st_mtime_ns, status.st_ctime_ns
+        identity = "file", status.st_dev, status.st_ino, status.st_size, *times, self.offset, self._size
+        return Stamp(identity, max(times))
 
 
 class Concatenation:
@@ -131,7 +178,13 @@ class _BytesReader(io.RawIOBase):
 
 
 class RangeReader(io.RawIOBase):
-    """At most `size` bytes of `file`, which must have them all; closes `file` with itself."""
+    """At most `size` bytes of `file`, which must have them all; closes `file` with itself.
+
+    Attributes:
+        lasting: See `FileContent`.
+    """
+
+    lasting = False
 
     def __init__(self, file: io.RawIOBase, size: int, label: str) -> None:
         self._file = file
@@ -161,11 +214,36 @@ class RangeReader(io.RawIOBase):
         self._left -= count
         return int(count)
 
+    def place(self) -> tuple[int, int]:
+        """The file's descriptor, and the position of the next byte in it."""
+        return self._file.fileno(), self._file.tell()
+
     def close(self) -> None:
         """Close the file too."""
         if not self.closed:
             self._file.close()
         super().close()
+
+
+class Passing(io.RawIOBase):
+    """A reader that gives the bytes of another one as they are, and reads nothing ahead of whoever reads it.
+
+    Attributes:
+        source: The other one.
+    """
+
+    source: Reader
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+
+def place_of(reader: Reader) -> tuple[int, int] | None:
+    """Descriptor and position of the next byte of `reader` in a lasting file, if it is read from one."""
+    while isinstance(reader, Passing):
+        reader = reader.source
+    return reader.place() if isinstance(reader, RangeReader) and reader.lasting else None
 
 
 class _ConcatenationReader(io.RawIOBase):

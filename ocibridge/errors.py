@@ -116,6 +116,35 @@ def _os_sentence(path: str | Path, verb: str, exc: OSError) -> tuple[str, str | 
     return f"cannot {verb} {path}: {reason}", _OS_HINTS.get(exc.errno or 0)
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_UNITS = ("KiB", "MiB", "GiB", "TiB")
+
+
+def can_go_on(exc: BaseException) -> bool:
+    """Whether the same command may succeed later, so that what has arrived is worth keeping."""
+    if isinstance(exc, StoreError):
+        return not isinstance(exc, NotFound)
+    if isinstance(exc, DestinationError):
+        return isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL
+    return not isinstance(exc, Exception)
+
+
+def human_size(count: float) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> human_size(1536)
+        '1.5 KiB'
+    """
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    for unit in _UNITS:
+        count /= 1024
+        if abs(count) < 1023.95 or unit == _UNITS[-1]:
+            break
+    return f"{count:.1f} {unit}"
+
+
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
     """Turn an `OSError` of the block into a `SourceError` about `path`."""

@@ -74,6 +74,14 @@ def podman_auth_files() -> list[Path]:
     return [*found, config / "containers" / "auth.json"]
 
 
+def cache_dir() -> Path | None:
+    """Where caches of ours are kept: `$XDG_CACHE_HOME/ocibridge`, else `~/.cache/ocibridge`; None without a home."""
+    try:
+        return (_path("XDG_CACHE_HOME") or Path.home() / ".cache") / "ocibridge"
+    except RuntimeError:
+        return None
+
+
 def source_date_epoch() -> int | None:
     """`SOURCE_DATE_EPOCH` in seconds since 1970, or None (reproducible-builds.org specification)."""
     value = os.environ.get("SOURCE_DATE_EPOCH", "")

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "ocibridge"
 MAX_LINES = 500
 
 GROUND = {"errors", "settings"}
-FLOOR = GROUND | {"content", "model", "oci", "paths"}
+FLOOR = GROUND | {"content", "filling", "journal", "locks", "model", "oci", "paths"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
 VERBS = TRANSFER | {"transfer", "formats", "dialects"}
@@ -26,6 +26,9 @@ ALLOWED = {
     "settings": set[str](),
     "paths": GROUND,
     "content": GROUND,
+    "locks": GROUND,
+    "journal": GROUND,
+    "filling": GROUND | {"content", "journal"},
     "model": GROUND | {"content"},
     "oci": GROUND | {"paths"},
     "layers": FLOOR,

@@ -36,6 +36,7 @@ def add(commands: options.Commands[Any]) -> None:
     options.add_box(parser)
     options.add_json(parser)
     options.add_links(parser)
+    options.add_cache(parser)
     options.add_transfer(parser)
     options.add_registry(parser)
 
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> None:
             args.target,
             dialect=args.dialect,
             on_losses=losses,
+            cache=args.cache,
             registry=registry,
             progress=progress,
             **links,

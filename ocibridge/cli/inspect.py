@@ -11,7 +11,7 @@ from . import options
 from .output import columns, human_size, result, warn
 
 if TYPE_CHECKING:
-    from ..verbs.reports import InspectReport
+    from ..verbs.inspected import InspectReport
 
 _SHORT = 12
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from . import completion, convert, inspect, login, pull, push, verify, version
 from .options import Parser
 from .output import note, result, say
 
-DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 COMMANDS = (push, pull, convert, inspect, verify, login, completion, version)
+_NAMES = {each.__name__.rpartition(".")[2]: each for each in COMMANDS} | {"logout": login}
 
 
-def build_parser() -> Parser:
-    """The whole command line."""
+def build_parser(word: str = "") -> Parser:
+    """The command line: only the command that `word` names, where it names one, as to declare all takes a while."""
     parser = Parser(
         prog="ocibridge",
         description="The lossless two-way bridge between model archives and OCI registries.",
@@ -27,7 +32,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in COMMANDS:
+    for command in [_NAMES[word]] if word in _NAMES else COMMANDS:
         command.add(commands)
     return parser
 
@@ -36,12 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+        The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
     """
+    # To look for plugins, pydantic would read the metadata of every package that is installed; none belongs in here.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = argparse.Namespace(go_on=None)
+    before = _on_terminate(_terminated)
     try:
-        parser = build_parser()
+        parser = build_parser(*arguments[:1])
         if arguments[:1] == [completion.PROTOCOL]:
             result(*completion.candidates(parser, arguments[1:]))
             return DONE
@@ -55,10 +63,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     except SystemExit as exc:  # argparse after --help, or a reader that went away
         return int(exc.code or DONE)
-    except KeyboardInterrupt:
-        return _fail("--json" in arguments, INTERRUPTED, "Interrupted", "interrupted", args.go_on)
+    except KeyboardInterrupt as exc:
+        status = TERMINATED if isinstance(exc, _Terminated) else INTERRUPTED
+        return _fail("--json" in arguments, status, "Interrupted", "interrupted", args.go_on)
     except Exception as exc:  # noqa: BLE001 - the last line of defence; nobody shall see a traceback
         return _failed(exc, "--json" in arguments)
+    finally:
+        _on_terminate(before)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def _terminated(*_: object) -> None:
+    raise _Terminated
+
+
+def _on_terminate(handler: Any) -> Any:
+    """Set what SIGTERM does, and return what it did; whoever ignores it goes on doing so."""
+    before = signal.getsignal(signal.SIGTERM)
+    if handler is not None and before is not signal.SIG_IGN:
+        with suppress(ValueError):  # outside of the main thread nobody can
+            signal.signal(signal.SIGTERM, handler)
+    return before
 
 
 def _failed(exc: Exception, as_json: bool) -> int:

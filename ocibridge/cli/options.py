@@ -179,6 +179,16 @@ def add_transfer(parser: Parser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
 
 
+def add_cache(parser: Parser) -> None:
+    """`--no-cache`."""
+    parser.add_argument(
+        "--no-cache",
+        dest="cache",
+        action="store_false",
+        help="read every file: neither use nor keep digests of unchanged files, nor notes on unfinished uploads",
+    )
+
+
 def registry_options(args: argparse.Namespace) -> RegistryOptions | None:
     """What the registry flags say; None where there are none, so that nothing is imported for a local path.
 

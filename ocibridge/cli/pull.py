@@ -18,7 +18,7 @@ def add(commands: options.Commands[Any]) -> None:
         "pull",
         "Restore a model from an OCI artifact.",
         "ocibridge pull localhost:5000/models/digits:v1 digits.carton",
-        "run the same command again; nothing half-done was left under the target's name",
+        "run the same command again: it goes on with what has arrived and could be kept",
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -69,5 +69,6 @@ def run(args: argparse.Namespace) -> None:
         name = f"{report.identity} " if report.identity else ""
         amount = f"{report.files} files, {human_size(report.size)}"
         kind = f"{report.format}, {report.note}" if report.note else report.format
-        say(f"pulled {name}to {report.path} ({kind}): {amount}, in {human_time(time.monotonic() - started)}")
+        kept = f", {human_size(report.kept)} kept from an earlier run" if report.kept else ""
+        say(f"pulled {name}to {report.path} ({kind}): {amount}{kept}, in {human_time(time.monotonic() - started)}")
     result(report.reference)

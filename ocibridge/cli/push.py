@@ -93,6 +93,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     options.add_json(parser)
     options.add_links(parser)
+    options.add_cache(parser)
     options.add_transfer(parser)
     options.add_registry(parser)
 
@@ -121,6 +122,7 @@ def run(args: argparse.Namespace) -> None:
             strip_from=args.strip_from,
             also=args.also,
             mount_from=args.mount_from,
+            cache=args.cache,
             registry=registry,
             progress=progress,
             **links,

@@ -10,7 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from ..content import Reader
+from ..content import Content, Reader
+from ..errors import can_go_on
+from ..journal import Journal
 from ..model import Model, Role, StoredModel
 from ..settings import DEFAULT_LIMITS, Limits
 
@@ -68,6 +70,8 @@ class WriteOptions:
         force: Whether an existing target may be replaced.
         runner: Of a carton that has to be made because the model was none.
         hooks: Folder whose Python files become the hooks of an MLSteam archive that has to be made.
+        key: Names what will arrive, such as the digest of its manifest, so that what a killed process has left of it
+            is taken up; None begins anew each time.
         limits: See `ocibridge.settings.Limits`.
     """
 
@@ -76,22 +80,27 @@ class WriteOptions:
     force: bool = False
     runner: Runner | None = None
     hooks: Path | None = None
+    key: str | None = None
     limits: Limits = DEFAULT_LIMITS
 
 
 class Sink(ABC):
     """Receives the files of a model under a temporary name, and gives them their final name in `commit`.
 
-    As a context manager it aborts unless `commit` was reached: nothing stays that looks finished.
+    As a context manager it aborts unless `commit` was reached: nothing stays that looks finished. After an error that
+    another try may get over, such as a broken line, it suspends, if it can.
 
     Attributes:
         parallel: Whether `write` may be called from several threads at once.
         losses: What of the model the target cannot express, one sentence each; known before the first `write`.
+        journal: Where it is noted what has arrived, for a process that goes on after this one; None where the target
+            begins anew each time.
         note: After `commit`, one word on how the target compares with the source, such as `exact` or `equivalent`.
     """
 
     parallel: bool = False
     losses: tuple[str, ...] = ()
+    journal: Journal | None = None
     note: str | None = None
 
     @abstractmethod
@@ -116,9 +125,30 @@ class Sink(ABC):
         """
         return False
 
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over what an earlier process has written of a file.
+
+        Args:
+            path: The file.
+            size: Its length in bytes.
+            whole: Whether the journal says that all of it is there.
+
+        Returns:
+            The bytes that are there, which `write` is then given again at the start of the file, to be checked and not
+            written; None where there are none.
+        """
+        return None
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Forget these files: what was kept of them was wrong, and they arrive again from their start."""
+
     @abstractmethod
     def commit(self) -> str | None:
         """Check the whole against the format's own metadata, give it its final name, and return its identity."""
+
+    def suspend(self) -> None:
+        """Give up for now, and leave for another process what is worth it."""
+        self.abort()
 
     @abstractmethod
     def abort(self) -> None:
@@ -130,7 +160,10 @@ class Sink(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.abort()
+        if exc is not None and can_go_on(exc):
+            self.suspend()
+        else:
+            self.abort()
 
 
 class Format(Protocol):

@@ -4,22 +4,27 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from ..content import Reader, chunks, fsync
-from ..errors import FormatError, IntegrityError, writing
+from ..content import Content, Reader
+from ..errors import FormatError, writing
+from ..filling import settle, turns
 from ..paths import check_collisions, check_path, show
-from ..settings import READ_SIZE
 from . import symlinks
 from .base import Sink, StoredModel, WriteOptions
+from .growing import check_size, grow, is_large, kept_part
 from .staging import Staging
 
 
 class FolderSink(Sink):
     """Writes each file under its path, in a temporary folder beside `dest` that is renamed at the end.
+
+    What an interrupted process has left of the same artifact is taken up again (see `Sink.keep`).
 
     Modes are what the umask leaves of 0644 and 0755. Where `stored` says that the source had a symbolic link, the
     bytes are only hashed, and the link is made once everything is there and its target has the same bytes.
@@ -30,7 +35,7 @@ class FolderSink(Sink):
         options: `force` is the one that matters here.
 
     Attributes:
-        hashes: Hex sha256 by path of what has arrived.
+        hashes: Hex sha256 by path of what has arrived; empty where nothing is compared with it.
 
     Raises:
         FormatError: `stored` has names that cannot be in one folder, or links that lead nowhere.
@@ -38,6 +43,8 @@ class FolderSink(Sink):
     """
 
     parallel = True
+    proves = False
+    """Whether `check` needs the hash of every file, beyond the digests that the blobs are held to."""
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         self.hashes: dict[str, str] = {}
@@ -45,9 +52,19 @@ class FolderSink(Sink):
         self._links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
         self._lock = threading.Lock()
         check_stored(stored, self._owner)
-        self._staging = Staging(dest, force=options.force, empty=True)
-        with writing(dest):
-            self._staging.temp.mkdir()
+        self._kept: dict[str, int] = {}
+        self._small: list[Path] = []
+        self._folders: set[Path] = set()
+        self._staging = Staging(dest, force=options.force, empty=True, key=options.key)
+        self.journal = self._staging.journal
+        try:
+            if stored.complete:
+                self._staging.need(sum(file.size or 0 for file in stored.files if file.symlink is None))
+            with writing(dest):
+                self._staging.temp.mkdir(exist_ok=True)
+        except BaseException:
+            self._staging.suspend()
+            raise
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
@@ -64,12 +81,30 @@ class FolderSink(Sink):
             del self.hashes[path]
             raise
 
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.keep`."""
+        place = self._staging.temp / check_path(path, self._owner)
+        found = None if path in self._links else kept_part(place, path, size, whole, self.journal)
+        if found:
+            self._kept[path] = found.size
+        return found
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.release`."""
+        for path in paths:
+            self._kept.pop(path, None)
+            self.hashes.pop(path, None)
+
     def commit(self) -> str | None:
         """Check the whole, make the links, and rename; the identity that `check` returns."""
         check_collisions(self.hashes, self._owner)
         links = {path: target for path, target in self._links.items() if path in self.hashes}
         symlinks.check_targets(links, self.hashes, self._owner)
         identity = self.check()
+        if self._staging.resumed:
+            self._remove_others()
+        with writing(self._staging.dest):
+            settle(self._staging.temp, self._small)
         for path, final in symlinks.resolve(links, self.hashes.keys() - links.keys(), self._owner).items():
             self._make_link(path, links[path], final)
         self._staging.publish_folder()
@@ -79,35 +114,40 @@ class FolderSink(Sink):
         """Check what has arrived against the format's own metadata; for subclasses."""
         return None
 
+    def suspend(self) -> None:
+        """Keep what has arrived."""
+        self._staging.suspend()
+
     def abort(self) -> None:
         """Remove the temporary folder."""
         self._staging.discard()
 
     def _store(self, path: str, size: int, reader: Reader, sha256: str | None) -> str:
         target = self._staging.temp / path
-        digest = None if sha256 else hashlib.sha256()
-        done = 0
+        mark = partial(self.journal.mark, path) if self.journal else None
         with writing(self._staging.dest / path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with open(target, "xb", buffering=0) as file:
-                try:
-                    for chunk in pieces(reader, size):
-                        if digest:
-                            digest.update(chunk)
-                        done += len(chunk)
-                        while chunk:
-                            chunk = chunk[file.write(chunk) :]
-                    check_size(path, done, size)
-                    fsync(file)
-                except BaseException:
-                    target.unlink()
-                    raise
-        return digest.hexdigest() if digest else str(sha256)
+            if target.parent not in self._folders:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._folders.add(target.parent)
+            kept = self._kept.pop(path, 0)
+            hashed = sha256 is None and (self.proves or bool(self._links))
+            found = grow(target, path, size, reader, hashed=hashed, kept=kept, mark=mark)
+        if not is_large(size):
+            self._small.append(target)
+        return found or sha256 or ""
+
+    def _remove_others(self) -> None:
+        """Remove what an earlier process wrote and nobody has asked for now."""
+        for root, _, names in os.walk(self._staging.temp):
+            for name in names:
+                place = Path(root, name)
+                if place.relative_to(self._staging.temp).as_posix() not in self.hashes:
+                    place.unlink()
 
     def _drain(self, path: str, size: int, reader: Reader) -> str:
         digest = hashlib.sha256()
         done = 0
-        for chunk in pieces(reader, size):
+        for chunk in turns(reader, size):
             digest.update(chunk)
             done += len(chunk)
         check_size(path, done, size)
@@ -124,11 +164,6 @@ class FolderSink(Sink):
                 shutil.copyfile(self._staging.temp / final, place)
 
 
-def pieces(reader: Reader, size: int) -> Iterator[memoryview]:
-    """Read to the end what should have `size` bytes; the lengths of the pieces depend on nothing but `size`."""
-    return chunks(reader, min(size + 1, READ_SIZE))
-
-
 def check_stored(stored: StoredModel, owner: str) -> None:
     """Refuse a stored model that cannot be written, before anything is moved.
 
@@ -140,9 +175,3 @@ def check_stored(stored: StoredModel, owner: str) -> None:
     links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
     if stored.complete:
         symlinks.resolve(links, set(paths) - links.keys(), owner)
-
-
-def check_size(path: str, done: int, size: int) -> None:
-    """Raise `IntegrityError` unless `done` bytes arrived of the `size` promised."""
-    if done != size:
-        raise IntegrityError(f"{show(path)} has {done} bytes, not the {size} promised", hint="run the command again")

@@ -3,7 +3,8 @@
 
 from .draft import Draft, Sealed
 from .encoding import Encoding
-from .layer import Layer, LayerDigests, StoredLayer, describe, unpack
+from .layer import Layer, LayerDigests, StoredLayer, UnpackedFile, unpack
+from .onepass import OnePass, describe, promised
 from .tar import TarEntry, read_tar, tar_parts
 
 __all__ = [
@@ -11,10 +12,13 @@ __all__ = [
     "Encoding",
     "Layer",
     "LayerDigests",
+    "OnePass",
     "Sealed",
     "StoredLayer",
     "TarEntry",
+    "UnpackedFile",
     "describe",
+    "promised",
     "read_tar",
     "tar_parts",
     "unpack",

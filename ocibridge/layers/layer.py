@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..content import BytesContent, Concatenation, Content, Reader, chunks, writable
-from ..errors import FormatError, IntegrityError, SourceError
-from ..model import ByteCount, FileEntry, ModelFile, Role, ignore_bytes
+from ..content import BytesContent, Concatenation, Content, Reader, chunks
+from ..errors import FormatError, IntegrityError
+from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show
 from ..settings import DEFAULT_LIMITS, Limits
 from .encoding import Encoding, PieceReader, compress, decompress
+from .hashing import Beside, Tap, TapReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 
 
@@ -96,104 +95,6 @@ class LayerDigests:
     files: tuple[str, ...]
 
 
-def describe(layer: Layer, on_bytes: ByteCount = ignore_bytes) -> LayerDigests:
-    """Find digest, diff id and file hashes of a layer, reading each byte once at most.
-
-    A raw layer whose file has a promised sha256 is not read at all: whoever stores the blob verifies it.
-
-    Args:
-        layer: The layer.
-        on_bytes: Told the number of file bytes read, as they are.
-
-    Raises:
-        IntegrityError: a file does not have the sha256 that its format promises.
-        SourceError: a file cannot be read, or changed its size.
-    """
-    first = layer.files[0]
-    if layer.promised:
-        digest = f"sha256:{first.sha256}"
-        return LayerDigests(digest, first.size, digest, (str(first.sha256),))
-    taps = [_Tap(file.content, on_bytes) for file in layer.files]
-    plain = taps[0]
-    if layer.encoding is not Encoding.RAW:
-        named = [(file.path, tap) for file, tap in zip(layer.files, taps, strict=True)]
-        plain = _Tap(Concatenation(tar_parts(named)))
-    blob, size = plain.hash, plain.size
-    with plain.open() as reader:
-        if layer.encoding.compressed:
-            blob, size = hashlib.sha256(), 0
-            for piece in compress(reader, layer.encoding, plain.size):
-                blob.update(piece)
-                size += len(piece)
-        else:
-            for _ in chunks(reader):
-                pass
-    for file, tap in zip(layer.files, taps, strict=True):
-        _check_file(file, tap)
-    return LayerDigests(
-        "sha256:" + blob.hexdigest(),
-        size,
-        "sha256:" + plain.hash.hexdigest(),
-        tuple(tap.hash.hexdigest() for tap in taps),
-    )
-
-
-def _check_file(file: ModelFile, tap: _Tap) -> None:
-    if tap.count != file.size:
-        raise SourceError(
-            f"{show(file.path)} gave {tap.count} bytes where {file.size} were announced",
-            hint="run the command again once nothing writes to it",
-        )
-    if file.sha256 and tap.hash.hexdigest() != file.sha256:
-        raise IntegrityError(
-            f"{show(file.path)} has the sha256 {tap.hash.hexdigest()}, its format promises {file.sha256}",
-            hint="the source is damaged: fetch or pack it again",
-        )
-
-
-class _Tap:
-    """A content that is hashed and counted while it is read, once, from its start."""
-
-    def __init__(self, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
-        self._content = content
-        self.on_bytes = on_bytes
-        self.hash = hashlib.sha256()
-        self.count = 0
-
-    @property
-    def size(self) -> int:
-        return self._content.size
-
-    def open(self, offset: int = 0) -> Reader:
-        assert offset == 0
-        return _TapReader(self._content.open(), self)
-
-
-class _TapReader(io.RawIOBase):
-    def __init__(self, reader: Reader, tap: _Tap) -> None:
-        self._reader = reader
-        self._tap = tap
-
-    @property
-    def digest(self) -> str:
-        return "sha256:" + self._tap.hash.hexdigest()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)
-        count = self._reader.readinto(target) or 0
-        self._tap.hash.update(target[:count])
-        self._tap.count += count
-        self._tap.on_bytes(count)
-        return count
-
-    def close(self) -> None:
-        self._reader.close()
-        super().close()
-
-
 @dataclass(frozen=True, slots=True)
 class StoredLayer:
     """A layer as a manifest describes it.
@@ -251,8 +152,8 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
     plain = blob
     tap = None
     if layer.encoding.compressed:
-        tap = _TapReader(decompress(blob, layer.encoding, owner, limits), _Tap(BytesContent(b"")))
-        plain = tap
+        tap = Tap(BytesContent(b""), Beside(thread=False))
+        plain = TapReader(decompress(blob, layer.encoding, owner, limits), tap)
     listed = {file.path: file for file in layer.files}
     seen = set()
     for entry in read_tar(plain, owner, limits):
@@ -275,9 +176,10 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
         yield UnpackedFile(path, entry.size, entry.reader)
     for _ in chunks(blob):
         pass
-    if tap and layer.diff_id not in (None, tap.digest):
+    diff_id = f"sha256:{tap.hash.hexdigest()}" if tap else layer.diff_id
+    if layer.diff_id not in (None, diff_id):
         raise IntegrityError(
-            f"{owner} unpacks to {tap.digest}, its config says {layer.diff_id}",
+            f"{owner} unpacks to {diff_id}, its config says {layer.diff_id}",
             hint="the artifact was built wrongly: publish it again",
         )
     if missing := set(listed) - seen:

@@ -8,11 +8,10 @@ here and not by the standard library, whose choices differ between Python versio
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..content import BytesContent, Content, Reader, fill, writable
+from ..content import BytesContent, Content, Passing, Reader, fill, writable
 from ..errors import FormatError, IntegrityError, LimitError
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
@@ -257,20 +256,17 @@ def _finish(reader: Reader, owner: str) -> None:
             raise FormatError(f"{owner} has data behind the end of its tar archive")
 
 
-class _EntryReader(io.RawIOBase):
+class _EntryReader(Passing):
     def __init__(self, reader: Reader, size: int, label: str) -> None:
-        self._reader = reader
+        self.source = reader
         self._left = size
         self._label = label
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, buffer: object, /) -> int:
         target = writable(buffer)[: self._left]
         if not target:
             return 0
-        count = self._reader.readinto(target) or 0
+        count = self.source.readinto(target) or 0
         if not count:
             raise IntegrityError(f"{self._label} ends after the end of its layer")
         self._left -= count

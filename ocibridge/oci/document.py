@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from ..errors import FormatError, LimitError
 from ..paths import show
 
+_HINT = "it is damaged, or not what its name says"
 _GO_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
@@ -56,13 +57,13 @@ def parse_json(data: bytes, owner: str, limit: int) -> Any:
         FormatError: the bytes are no JSON, repeat a key, or nest too deeply.
     """
     if len(data) > limit:
-        raise LimitError(f"{owner} has {len(data)} bytes, more than the {limit} accepted")
+        raise LimitError(f"{owner} has {len(data)} bytes, more than the {limit} accepted", hint=_HINT)
     try:
         return json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
-        raise FormatError(f"{owner} is nested too deeply") from None
+        raise FormatError(f"{owner} is nested too deeply", hint=_HINT) from None
     except ValueError as exc:
-        raise FormatError(f"{owner} is not valid JSON ({exc})") from None
+        raise FormatError(f"{owner} is not valid JSON ({exc})", hint=_HINT) from None
 
 
 def parse_document(kind: type[DocumentT], data: bytes, owner: str, limit: int) -> DocumentT:
@@ -73,11 +74,11 @@ def parse_document(kind: type[DocumentT], data: bytes, owner: str, limit: int) -
         FormatError: the bytes are no JSON, or not a document of this kind.
     """
     if not isinstance(parse_json(data, owner, limit), dict):
-        raise FormatError(f"{owner} is not a JSON object")
+        raise FormatError(f"{owner} is not a JSON object", hint=_HINT)
     try:
         return kind.model_validate_json(data, strict=True)
     except ValidationError as exc:
-        raise FormatError(f"{owner} is not valid: {first_problem(exc)}") from None
+        raise FormatError(f"{owner} is not valid: {first_problem(exc)}", hint=_HINT) from None
 
 
 def first_problem(exc: ValidationError) -> str:

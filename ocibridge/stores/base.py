@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..content import Content, Reader, fill, writable
+from ..content import Content, Passing, Reader, fill, writable
 from ..errors import IntegrityError, LimitError
+from ..layers import OnePass
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
 from ..settings import DEFAULT_LIMITS, Limits
@@ -23,12 +24,19 @@ class Store(ABC):
     Attributes:
         name: What messages call it: `host/repository`, `oci:DIR` or `oci-archive:FILE`.
         parallel: Whether blobs may be pushed from several threads at once.
+        notes: Folder for notes that let a later process go on where this one was stopped; None keeps none.
         limits: See `ocibridge.settings.Limits`.
     """
 
     name: str
     parallel: bool = True
+    notes: Path | None = None
     limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the other side wants its users to know (distribution-spec, "Warnings")."""
+        return ()
 
     # What a subclass provides.
 
@@ -68,6 +76,30 @@ class Store(ABC):
     def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
         """Take the blob over from another repository of the same host without moving it; False where impossible."""
         return False
+
+    def streams(self) -> bool:
+        """Whether a blob can be stored while it is hashed, and none of any model can be here yet."""
+        return False
+
+    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Store a blob whose digest is known only at its end.
+
+        Args:
+            reading: Its bytes.
+            key: Equal for equal blobs, where there is such a thing; a later process may go on where this one stopped.
+            on_bytes: See `push_blob`.
+
+        Returns:
+            Whether it is stored. If not, nothing is, and `push_blob` may do better once `reading` is at its end.
+
+        Raises:
+            IntegrityError: a file of the layer is not what its format promises.
+            SourceError: it cannot be read, or changed while it was read.
+        """
+        return False
+
+    def interrupt(self) -> None:
+        """Wake all threads that wait for this store, which then fail at once; the store is of no use after that."""
 
     def close(self) -> None:
         """Give back connections and files; nothing that was not pushed whole stays visible."""
@@ -139,7 +171,7 @@ class Store(ABC):
         self.close()
 
 
-class VerifiedReader(io.RawIOBase):
+class VerifiedReader(Passing):
     """Passes on exactly the bytes of a descriptor, or raises.
 
     Raises:
@@ -147,23 +179,19 @@ class VerifiedReader(io.RawIOBase):
     """
 
     def __init__(self, reader: Reader, descriptor: Descriptor, owner: str) -> None:
-        self._reader = reader
+        self.source = reader
         self._descriptor = descriptor
         self._owner = owner
         self._hash = hashlib.sha256()
         self._count = 0
         self._done = False
 
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer`, hashing on the way."""
         if self._done:
             return 0
         target = writable(buffer)
-        count = self._reader.readinto(target) or 0
+        count = self.source.readinto(target) or 0
         self._count += count
         if self._count > self._descriptor.size or (not count and len(target) and self._count < self._descriptor.size):
             raise self._error("another size")
@@ -183,5 +211,5 @@ class VerifiedReader(io.RawIOBase):
     def close(self) -> None:
         """Close the source too."""
         if not self.closed:
-            self._reader.close()
+            self.source.close()
         super().close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 
-from ..content import Reader, fill, writable
+from ..content import Reader, Stamp, fill, writable
 from ..oci import Descriptor
 from .base import Store, VerifiedReader
 
@@ -53,6 +53,10 @@ class BlobContent:
                 raise
             self._head = head if len(head) == len(buffer) else None
         return VerifiedReader(_Joined(head, rest, self), self._descriptor, self._store.name)
+
+    def stamp(self) -> Stamp:
+        """The digest, which every read from the start enforces."""
+        return Stamp(("blob", self._descriptor.digest))
 
 
 class _Joined(io.RawIOBase):

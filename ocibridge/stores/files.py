@@ -6,16 +6,22 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..content import Content, chunks, fsync
-from ..errors import IntegrityError, writing
+from ..content import Content, FileContent, chunks, fsync, place_of
+from ..errors import IntegrityError, can_go_on, writing
+from ..filling import Filler
+from ..locks import hold, take
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor
-from ..settings import READ_SIZE
+from ..settings import READ_SIZE, MiB
+
+STALE = 7 * 24 * 3600
+"""Seconds after which what a killed process has left is given up."""
+_PART = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class PartFile:
@@ -109,12 +115,16 @@ class PartFile:
         with writing(self.target):
             self._file.flush()
 
-    def publish(self) -> None:
+    def publish(self, target: Path | None = None) -> None:
         """Give the file its final name, replacing what is there, once its bytes are on the disk.
+
+        Args:
+            target: The final path, where it was not known before.
 
         Raises:
             DestinationError: the file cannot be written or renamed.
         """
+        self.target = target or self.target
         with writing(self.target):
             fsync(self._file)
             self._file.close()
@@ -149,15 +159,102 @@ def write_file(target: Path, data: bytes, folder: Path | None = None) -> None:
 def verified_write(
     target: Path, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount = ignore_bytes
 ) -> None:
-    """Write a blob to `target`, through a part file in the folder two levels above (see `PartFile.write_blob`).
+    """Write a blob to `target`, through a part file in the folder two levels above.
+
+    A part that a killed process has left is read again, and only the rest of `content` is opened. While another process
+    writes the same blob, this one writes it beside.
 
     Raises:
         IntegrityError: `content` has another size or digest than `descriptor`.
         DestinationError: the file cannot be written.
     """
-    with PartFile(target, target.parents[2]) as part:
-        part.write_blob(descriptor, content, owner, on_bytes)
-        part.publish()
+    folder = target.parents[2]
+    with _Part(folder / f".ocibridge-{descriptor.digest[7:]}.part") as part:
+        if part.mine:
+            part.fill(target, descriptor, content, owner, on_bytes)
+            return
+    with PartFile(target, folder) as other:
+        other.write_blob(descriptor, content, owner, on_bytes)
+        other.publish()
+
+
+class _Part:
+    """A part file under a name that the next process finds again, locked against others."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.mine = False
+        with writing(path):
+            self._handle = os.open(path, _PART, 0o666)
+            self.mine = take(self._handle) and self._is_there()
+
+    def _is_there(self) -> bool:
+        """Whether the file is still under its name: whoever had it before may have published it."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), self._path.stat())
+        except OSError:
+            return False
+
+    def fill(self, target: Path, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount) -> None:
+        with writing(target):
+            kept = os.fstat(self._handle).st_size
+        if content.size != descriptor.size or kept > descriptor.size:
+            kept = 0
+        found = self._read(target, descriptor, content, kept, on_bytes)
+        if found != descriptor.digest and kept:
+            # What was left is of other bytes, or did not survive a power cut.
+            on_bytes(-descriptor.size)
+            found = self._read(target, descriptor, content, 0, on_bytes)
+        if found != descriptor.digest:
+            raise IntegrityError(
+                f"the bytes given for the blob {descriptor.digest} ({descriptor.size} bytes) of {owner} are "
+                f"{'of another size' if found is None else found}",
+                hint="the source changed or is damaged; run the command again",
+            )
+        with writing(target):
+            os.fsync(self._handle)
+            self._path.replace(target)
+            _sync_folder(target.parent)
+
+    def _read(
+        self, target: Path, descriptor: Descriptor, content: Content, kept: int, on_bytes: ByteCount
+    ) -> str | None:
+        """The digest of what is kept and the rest of `content` together; None where the size is not the right one."""
+        if content.size != descriptor.size:
+            return None
+        digest = hashlib.sha256()
+        with writing(target):
+            os.ftruncate(self._handle, kept)
+        filler = Filler(self._handle, kept=kept)
+        sources: list[Content] = [FileContent(self._path, 0, kept)] if kept else []
+        for source in (*sources, content):
+            with source.open(filler.done) as reader:
+                for piece in chunks(reader, min(descriptor.size + 1, READ_SIZE)):
+                    digest.update(piece)
+                    with writing(target):
+                        filler.write(piece, place_of(reader))
+                    on_bytes(len(piece))
+                    if filler.done > descriptor.size:
+                        return None
+        return "sha256:" + digest.hexdigest() if filler.done == descriptor.size else None
+
+    def __enter__(self) -> _Part:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+        if exc is not None and self.mine and not (can_go_on(exc) and os.fstat(self._handle).st_size >= MiB):
+            with suppress(OSError):
+                self._path.unlink()
+        os.close(self._handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the parts that nobody has touched for `STALE` seconds."""
+    with suppress(OSError):
+        for path in folder.glob(".*ocibridge-*.part"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -180,7 +277,7 @@ def locked(path: Path) -> Iterator[None]:
     while True:
         with writing(path):
             file = open(path, "ab")
-            _lock(file.fileno())
+            hold(file.fileno())
         # Whoever held the lock before has removed the file; a lock on a removed file keeps nobody out.
         with suppress(OSError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
@@ -192,23 +289,3 @@ def locked(path: Path) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         file.close()
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-else:
-    try:
-        import fcntl
-    except ImportError:  # a system without file locks has no second process either
-
-        def _lock(handle: int) -> None:
-            """Nothing to keep out."""
-    else:
-
-        def _lock(handle: int) -> None:
-            # Some network file systems know no locks; a tag lost there needs two writers in the same instant.
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from ..content import BytesContent, Content, FileContent
 from ..errors import FormatError, LimitError, NotFound, reading, writing
+from ..layers import OnePass
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, parse_digest, parse_json
 from ..settings import DEFAULT_LIMITS, Limits
-from .files import locked, verified_write, write_file
+from .files import PartFile, locked, sweep, verified_write, write_file
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 
 
@@ -92,7 +93,7 @@ class LayoutStore(ImageLayout):
         except OSError:
             with reading(path):
                 raise
-        return FileContent(path, 0, status.st_size) if stat.S_ISREG(status.st_mode) else None
+        return FileContent(path, 0, status.st_size, lasting=True) if stat.S_ISREG(status.st_mode) else None
 
     def _small(self, name: str) -> bytes:
         # Opened once: between two looks at the path another process may have put another file there.
@@ -125,6 +126,25 @@ class LayoutStore(ImageLayout):
             self._blobs.mkdir(parents=True, exist_ok=True)
         verified_write(self._blobs / descriptor.digest[7:], descriptor, content, self.name, on_bytes)
 
+    def streams(self) -> bool:
+        """Whether the layout names nothing yet."""
+        return not self._index().entries
+
+    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Write a blob while it is hashed; see `Store.stream_blob`.
+
+        Raises:
+            DestinationError: it cannot be written.
+        """
+        with writing(self._blobs):
+            self._blobs.mkdir(parents=True, exist_ok=True)
+        with PartFile(self._blobs, self.path) as part:
+            for piece in reading:
+                part.write(piece)
+                on_bytes(len(piece))
+            part.publish(self._blobs / reading.finish().digest[7:])
+        return True
+
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
         """Store a manifest and list it in `index.json`.
 
@@ -138,6 +158,7 @@ class LayoutStore(ImageLayout):
         self.push_blob(descriptor, BytesContent(data))
         with locked(self._lock):
             self._write_index(self._index().with_entry(entry, tag))
+        sweep(self.path)
         return descriptor
 
 

@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..content import BytesContent, Content
-from ..errors import IntegrityError
-from ..layers import Draft, Layer, LayerDigests, Sealed, describe
+from ..content import BytesContent
+from ..layers import Draft, Layer, LayerDigests, Sealed, StoredLayer
 from ..oci import Descriptor
+from ..settings import SMALL_FILE
 from ..stores.base import Store
-from .progress import Progress, Task, reported
+from .cache import DigestCache
+from .digests import Source, hash_all, survey
+from .progress import Progress
+from .uploads import LayerBytes, Uploads
 from .workers import Workers
-
-UPLOADED, SKIPPED, MOUNTED = "uploaded", "skipped", "mounted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +29,6 @@ class LayerAction:
 
     descriptor: Descriptor
     action: str
-
-
-@dataclass(frozen=True, slots=True)
-class LayerBytes:
-    """Where the bytes of a layer come from.
-
-    Attributes:
-        label: What messages and progress call the layer.
-        content: Its bytes.
-    """
-
-    label: str
-    content: Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +52,14 @@ def publish(
     concurrency: int = 4,
     progress: Progress | None = None,
     mount_from: Sequence[Store] = (),
+    cache: DigestCache | None = None,
+    known: Callable[[], Sequence[StoredLayer]] = tuple,
 ) -> Published:
     """Store an artifact.
 
-    Every layer is read once to learn its digest (not even that where the format promises it), and once more if the
-    store does not have it. The manifest follows all blobs, and the tag comes with it: a failure leaves no tag.
+    A layer is read only if its digest is neither promised by the format nor in the cache nor in an earlier manifest, or
+    if the store does not have it. Where both is so, one read does for both if the store can take a blob without its
+    digest. The manifest follows all blobs, and the tag comes with it: a failure leaves no tag.
 
     Args:
         draft: The artifact.
@@ -77,20 +68,61 @@ def publish(
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
         mount_from: Repositories of the same host that may hold the blobs already.
+        cache: Digests found in earlier runs. Each digest that is found is kept at once.
+        known: Gives the layers that an earlier manifest names. Asked for at most once.
 
     Raises:
         IntegrityError: a file is not what its format promises, or changed on the way.
         StoreError: the store refused something.
     """
-    digests = describe_all(draft.layers, concurrency=concurrency, progress=progress)
-    sealed = draft.seal(digests)
-    sources = [
-        LayerBytes(layer.label, layer.content(descriptor.size))
-        for descriptor, layer in zip(sealed.layers, draft.layers, strict=True)
-    ]
-    return publish_sealed(
-        sealed, sources, store, tag, concurrency=concurrency, progress=progress, mount_from=mount_from
-    )
+    progress, cache = progress or Progress(), cache or DigestCache(None)
+    sources = survey(draft.layers, cache, known)
+    streamed = _to_stream(sources, store, mount_from)
+    hash_all([source for source in sources if source not in streamed], cache, concurrency, progress)
+    expected = [source.digests or _blank(source.layer) for source in sources]
+    # What no manifest can say is refused before anything moves.
+    sealed = draft.seal(expected)
+    workers = Workers(concurrency if store.parallel else 1, progress, [store])
+    uploads = Uploads(store, mount_from, workers, cache)
+
+    def push(group: list[Source]) -> str:
+        before, action = group[0].digests, uploads.layer(group[0])
+        if group[0].digests != before:
+            for other in group[1:]:
+                uploads.layer(other)
+        return action
+
+    groups: dict[object, list[Source]] = {}
+    for number, source in enumerate(sources):
+        groups.setdefault(source.digests.digest if source.digests else number, []).append(source)
+    order = sorted(groups.values(), key=lambda group: -_size(group[0]))
+    progress.plan("uploading", len(order), sum(_size(group[0]) for group in order))
+    done = workers.map(push, order)
+    digests = [source.digests or _blank(source.layer) for source in sources]
+    if digests != expected:
+        sealed = draft.seal(digests)
+    actions = {
+        source.digests.digest: action
+        for group, action in zip(order, done, strict=True)
+        for source in group
+        if source.digests
+    }
+    return _finish(sealed, actions, store, tag)
+
+
+def _to_stream(sources: Sequence[Source], store: Store, mount_from: Sequence[Store]) -> list[Source]:
+    """The sources that are sent while they are hashed; small ones are read twice before that would gain anything."""
+    unread = [source for source in sources if source.digests is None and source.size >= SMALL_FILE]
+    return unread if unread and not mount_from and store.streams() else []
+
+
+def _blank(layer: Layer) -> LayerDigests:
+    """Stands for digests that are not known yet; a manifest takes the same room with it."""
+    return LayerDigests(f"sha256:{'0' * 64}", layer.plain.size, f"sha256:{'0' * 64}", ("0" * 64,) * len(layer.files))
+
+
+def _size(source: Source) -> int:
+    return source.digests.size if source.digests else source.size
 
 
 def publish_sealed(
@@ -103,7 +135,7 @@ def publish_sealed(
     progress: Progress | None = None,
     mount_from: Sequence[Store] = (),
 ) -> Published:
-    """Store an artifact whose manifest is known; the second half of `publish`.
+    """Store an artifact whose manifest is known.
 
     Args:
         sealed: The artifact.
@@ -118,74 +150,22 @@ def publish_sealed(
         IntegrityError: a source does not have the bytes that the manifest names.
         StoreError: the store refused something.
     """
-    progress = progress or Progress()
     wanted: dict[str, tuple[Descriptor, LayerBytes]] = {}
     for descriptor, source in zip(sealed.layers, sources, strict=True):
         wanted.setdefault(descriptor.digest, (descriptor, source))
-    largest_first = sorted(wanted.values(), key=lambda each: (-each[0].size, each[0].digest))
-    progress.plan("uploading", len(largest_first), sum(descriptor.size for descriptor, _ in largest_first))
-    workers = Workers(concurrency if store.parallel else 1, progress)
+    order = sorted(wanted.values(), key=lambda each: (-each[0].size, each[0].digest))
+    progress = progress or Progress()
+    progress.plan("uploading", len(order), sum(descriptor.size for descriptor, _ in order))
+    workers = Workers(concurrency if store.parallel else 1, progress, [store])
+    uploads = Uploads(store, mount_from, workers, DigestCache(None))
+    done = workers.map(lambda item: uploads.blob(*item), order)
+    actions = {descriptor.digest: action for (descriptor, _), action in zip(order, done, strict=True)}
+    return _finish(sealed, actions, store, tag)
 
-    def push(item: tuple[Descriptor, LayerBytes]) -> str:
-        return _push_layer(*item, store, mount_from, workers)
 
-    actions = dict(
-        zip((descriptor.digest for descriptor, _ in largest_first), workers.map(push, largest_first), strict=True)
-    )
+def _finish(sealed: Sealed, actions: Mapping[str, str], store: Store, tag: str | None) -> Published:
+    """The end of every push: the config, then the manifest with its tag."""
     if not store.has_blob(sealed.config_descriptor):
         store.push_blob(sealed.config_descriptor, BytesContent(sealed.config))
     manifest = store.push_manifest(sealed.manifest, sealed.media_type, tag)
     return Published(manifest, tuple(LayerAction(each, actions[each.digest]) for each in sealed.layers))
-
-
-def describe_all(
-    layers: Sequence[Layer], *, concurrency: int = 4, progress: Progress | None = None
-) -> list[LayerDigests]:
-    """`describe` every layer, several at once; the first half of `publish`.
-
-    Args:
-        layers: The layers.
-        concurrency: Layers that are read at the same time.
-        progress: Told what happens.
-
-    Raises:
-        IntegrityError: a file is not what its format promises.
-        SourceError: a file cannot be read.
-    """
-    workers = Workers(concurrency, progress or Progress())
-    unread = [layer for layer in layers if not layer.promised]
-    workers.progress.plan("hashing", len(unread), sum(_size(layer) for layer in unread))
-
-    def work(layer: Layer) -> LayerDigests:
-        if layer.promised:
-            return describe(layer)
-        task = Task("hashing", layer.label, _size(layer))
-        with reported(workers.progress, task):
-            return describe(layer, workers.watch(task))
-
-    return workers.map(work, layers)
-
-
-def _size(layer: Layer) -> int:
-    return sum(file.size for file in layer.files)
-
-
-def _push_layer(
-    descriptor: Descriptor, source: LayerBytes, store: Store, mount_from: Sequence[Store], workers: Workers
-) -> str:
-    task = Task("uploading", source.label, descriptor.size)
-    if store.has_blob(descriptor):
-        workers.progress.finish(task, SKIPPED)
-        return SKIPPED
-    if any(store.mount_blob(descriptor, other) for other in mount_from):
-        workers.progress.finish(task, MOUNTED)
-        return MOUNTED
-    with reported(workers.progress, task):
-        try:
-            store.push_blob(descriptor, source.content, workers.watch(task))
-        except IntegrityError as exc:
-            raise IntegrityError(
-                f"{source.label} does not have the bytes that were announced for it ({exc.message})",
-                hint="the source is damaged or changed while it was read: check it and push again",
-            ) from exc
-    return UPLOADED

@@ -9,7 +9,7 @@ from ..model import Model, ModelFile
 from ..oci import Descriptor
 from ..stores.base import VerifiedReader
 from .progress import Progress, Task, reported
-from .restore import Watched
+from .watched import Watched
 from .workers import Workers
 
 

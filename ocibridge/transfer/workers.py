@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from ..model import ByteCount
+from ..stores.base import Store
 from .progress import Progress, Task
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+GRACE = 2.0
+"""Seconds that the other tasks have to end by themselves after one has failed."""
 
 
 class Cancelled(BaseException):
@@ -25,25 +30,33 @@ class Workers:
     Args:
         concurrency: Tasks that may run at once, 1 or more.
         progress: Told what happens.
+        stores: Stores that the tasks wait for, to be interrupted where a task does not stop soon.
     """
 
-    def __init__(self, concurrency: int, progress: Progress) -> None:
+    def __init__(self, concurrency: int, progress: Progress, stores: Sequence[Store] = ()) -> None:
         self.concurrency = max(1, concurrency)
         self.progress = progress
+        self._stores = stores
         self._stop = threading.Event()
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """`work` on every item, in the order of the items; the first error stops all of them and is raised."""
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="ocibridge") as pool:
-            futures = [pool.submit(self._unless_stopped, work, item) for item in items]
+            futures: list[Future[Result]] = []
             try:
+                futures += [pool.submit(self._unless_stopped, work, item) for item in items]
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 for future in futures:
                     if future in done:
                         future.result()
-            except BaseException:
+            except BaseException as exc:
                 self._stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
+                pool.shutdown(wait=False, cancel_futures=True)
+                # Tasks end at their next byte; those to which none comes are woken, at once if a person waits.
+                running = [future for future in futures if not future.cancelled()]
+                if not isinstance(exc, Exception) or wait(running, timeout=GRACE).not_done:
+                    for store in self._stores:
+                        store.interrupt()
                 raise
             return [future.result() for future in futures]
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
+from ..errors import NetworkError, OcibridgeError
+from ..layers import StoredLayer
 from ..oci import (
     MEDIA_TYPE_DOCKER_INDEX,
     MEDIA_TYPE_INDEX,
@@ -50,3 +53,17 @@ def fetch_artifact(store: Store, reference: Reference) -> Fetched:
     manifest = parse_manifest(data, owner, store.limits)
     config = store.read_blob(manifest.config, store.limits.config)
     return Fetched(descriptor, read_artifact(manifest, config, owner, store.limits), data, config)
+
+
+def stored_layers(store: Store, reference: Reference) -> Sequence[StoredLayer]:
+    """The layers of the model that `reference` names now; none where it names none that can be read.
+
+    Raises:
+        NetworkError: the store cannot be reached.
+    """
+    try:
+        return fetch_artifact(store, reference).artifact.layers
+    except NetworkError:
+        raise
+    except OcibridgeError:
+        return ()

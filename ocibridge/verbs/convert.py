@@ -24,7 +24,7 @@ from ..model import ModelFile, Role
 from ..oci import LayoutReference, Reference, RegistryReference
 from ..stores.base import Store
 from ..stores.content import BlobContent
-from ..transfer import LayerBytes, Progress, describe_all, publish, publish_sealed
+from ..transfer import DigestCache, LayerBytes, Progress, describe_all, publish, publish_sealed
 from .artifacts import Fetched, fetch_artifact
 from .pull import pull
 from .push import push
@@ -45,6 +45,7 @@ def convert(
     dialect: Dialect | str,
     fetch_links: bool = ...,
     links_hosts: Sequence[str] = ...,
+    cache: bool = ...,
     registry: RegistryOptions | None = ...,
     concurrency: int = ...,
     progress: Progress | None = ...,
@@ -65,6 +66,7 @@ def convert(
     fetch_links: bool = ...,
     links_hosts: Sequence[str] = ...,
     on_losses: Callable[[Sequence[str]], None] | None = ...,
+    cache: bool = ...,
     registry: RegistryOptions | None = ...,
     concurrency: int = ...,
     progress: Progress | None = ...,
@@ -84,6 +86,7 @@ def convert(
     fetch_links: bool = False,
     links_hosts: Sequence[str] = (),
     on_losses: Callable[[Sequence[str]], None] | None = None,
+    cache: bool = True,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
@@ -108,6 +111,7 @@ def convert(
         fetch_links: See `push`.
         links_hosts: See `push`.
         on_losses: Told what a box cannot express, before anything is written; the report has it too.
+        cache: See `push`.
         registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
@@ -142,13 +146,13 @@ def convert(
         return rewrite(_as_given(source), goal, reading=reading, **boxed, **common)
     if not isinstance(origin, RegistryReference | LayoutReference):
         links: dict[str, Any] = {"fetch_links": fetch_links, "links_hosts": links_hosts}
-        return _published(_as_given(source), goal, dialect or Dialect.CNAI, {**links, **common})
+        return _published(_as_given(source), goal, dialect or Dialect.CNAI, {**links, **common, "cache": cache})
     if dialect is None:
         raise UsageError(
             "it is not said which dialect the artifact shall be converted to",
             hint="add --dialect cnai, draft or modelpack",
         )
-    return _reworded(origin, goal, dialect, registry, concurrency, progress)
+    return _reworded(origin, goal, dialect, cache, registry, concurrency, progress)
 
 
 def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Reference:
@@ -193,6 +197,7 @@ def _reworded(
     reference: Reference,
     goal: Reference,
     dialect: Dialect | str,
+    cache: bool,
     registry: RegistryOptions | None,
     concurrency: int,
     progress: Progress | None,
@@ -207,12 +212,23 @@ def _reworded(
         same = goal.name == reference.name
         place = store if same else stack.enter_context(open_store(goal, registry, create=True))
         mounts = () if same else (store,)
+        notes = settings.cache_dir() if cache else None
+        place.notes = notes
         if isinstance(plan, Draft):
-            done = publish(plan, place, goal.version, concurrency=concurrency, progress=progress, mount_from=mounts)
+            done = publish(
+                plan,
+                place,
+                goal.version,
+                concurrency=concurrency,
+                progress=progress,
+                mount_from=mounts,
+                cache=stack.enter_context(DigestCache(notes)),
+            )
         else:
             done = publish_sealed(
                 *plan, place, goal.version, concurrency=concurrency, progress=progress, mount_from=mounts
             )
+        said = list(dict.fromkeys([*store.warnings, *place.warnings]))
     artifact = fetched.artifact
     return ConvertReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
@@ -224,7 +240,7 @@ def _reworded(
         identity=artifact.model.identity,
         format=artifact.model.format,
         layers=pushed_layers(done),
-        warnings=[] if artifact.dialect == wanted else _losses(fetched),
+        warnings=([] if artifact.dialect == wanted else _losses(fetched)) + said,
     )
 
 

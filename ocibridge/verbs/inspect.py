@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..formats.base import ReadOptions
 from ..oci import Reference
-from .reports import InspectReport, LayerReport, file_report, info_report, path_report
+from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
 from .sources import open_source, open_store, subject_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def inspect(
 
     with open_store(found, registry) as store:
         fetched = fetch_artifact(store, found)
+        warnings = list(store.warnings)
     artifact = fetched.artifact
     return InspectReport(
         subject=str(found.pinned(fetched.descriptor.digest)),
@@ -69,4 +70,5 @@ def inspect(
             for each in artifact.layers
         ],
         annotations=artifact.manifest.annotations or {},
+        warnings=warnings,
     )

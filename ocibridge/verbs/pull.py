@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from .. import settings
 from ..errors import UsageError
 from ..formats.base import Runner, StoredModel
 from ..layers import StoredLayer
-from ..oci import Reference, parse_reference
+from ..oci import Reference, parse_reference, sha256_digest
 from ..transfer import Progress, restore
 from .artifacts import fetch_artifact
 from .reports import PullReport
@@ -72,6 +73,8 @@ def pull(
     with open_store(reference, registry) as store:
         fetched = fetch_artifact(store, reference)
         artifact = fetched.artifact
+        what = repr((fetched.descriptor.digest, str(reference), as_format, thin, replace(options, force=False)))
+        options = replace(options, key=sha256_digest(what.encode()))
         layers: Sequence[StoredLayer] = artifact.layers
         if thin:
             from .thin import thin_sink
@@ -85,15 +88,17 @@ def pull(
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
-            identity = restore(layers, store, sink, concurrency=concurrency, progress=progress)
+            done = restore(layers, store, sink, concurrency=concurrency, progress=progress)
+        warnings += store.warnings
     return PullReport(
         reference=str(reference.pinned(fetched.descriptor.digest)),
         digest=fetched.descriptor.digest,
-        identity=identity,
+        identity=done.identity,
         format=kind,
         path=str(dest),
         files=len(artifact.model.files),
         size=sum(layer.descriptor.size for layer in layers),
+        kept=done.kept,
         note=sink.note,
         losses=list(sink.losses),
         warnings=warnings,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from ..errors import UsageError
 from ..formats.base import ReadOptions
 from ..model import Model, Role
 from ..oci import Reference, parse_reference
-from ..transfer import Progress, publish
+from ..transfer import DigestCache, Progress, publish
+from .artifacts import stored_layers
 from .reports import PushReport, pushed_layers
 from .sources import mount_places, open_source, open_store, source_of
 
@@ -43,6 +45,7 @@ def push(
     strip_from: bool = False,
     also: Sequence[str] = (),
     mount_from: Sequence[str] = (),
+    cache: bool = True,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
@@ -67,6 +70,7 @@ def push(
         strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
         also: `ollama` also publishes the original Ollama manifest, under the tag `<tag>-ollama`.
         mount_from: Repositories of the target's registry that may hold the blobs already, which then do not move.
+        cache: Whether digests of unchanged files, and notes on unfinished uploads, are kept in `settings.cache_dir`.
         registry: Credentials and TLS, for the target; for the source where the target is no registry.
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
@@ -118,6 +122,8 @@ def push(
         plan = draft(model, options)
         mounts = [stack.enter_context(open_store(each, registry)) for each in places]
         store = stack.enter_context(open_store(reference, registry, create=True))
+        notes = settings.cache_dir() if cache else None
+        store.notes = notes
         done = publish(
             plan,
             store,
@@ -125,8 +131,11 @@ def push(
             concurrency=concurrency,
             progress=progress,
             mount_from=[home, *mounts] if home else mounts,
+            cache=stack.enter_context(DigestCache(notes)),
+            known=partial(stored_layers, store, reference),
         )
         extra = [beside.publish(store)] if beside else []
+        warnings = [*model.warnings, *store.warnings]
     return PushReport(
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
@@ -135,7 +144,7 @@ def push(
         format=model.format,
         layers=pushed_layers(done),
         also=extra,
-        warnings=list(model.warnings),
+        warnings=warnings,
     )
 
 

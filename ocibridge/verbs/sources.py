@@ -15,9 +15,9 @@ from ..formats.check import CheckSink
 from ..model import Model
 from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
 from ..paths import show
-from ..stores.base import Store
 
 if TYPE_CHECKING:
+    from ..stores.base import Store
     from ..stores.registry import RegistryOptions
     from .ollama import OllamaSource
 

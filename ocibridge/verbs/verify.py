@@ -102,7 +102,8 @@ def _verify_artifact(
         with sink:
             identity = restore(
                 artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress
-            )
+            ).identity
+        warnings = list(store.warnings)
     size = sum(layer.descriptor.size for layer in artifact.layers)
     proven = [
         f"the manifest has the digest {fetched.descriptor.digest}",
@@ -120,6 +121,7 @@ def _verify_artifact(
         files=len(sink.hashes),
         size=size,
         proven=proven,
+        warnings=warnings,
     )
 
 

@@ -1,33 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing heavy is imported for what does not need it."""
+"""Nothing is imported or declared for what a command does not need."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ocibridge.cli.main import build_parser
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 HEAVY = {"pydantic", "httpx", "rich", "oras", "requests", "typer", "zstandard", "asyncio", "sqlite3"}
+NETWORK = {"oras", "requests", "rich", "httpx", "asyncio"}
+MOVING = {f"ocibridge.{room}" for room in ("transfer", "stores", "layers", "dialects")}
+CARTON, MLSTEAM, FOLDER = (f"ocibridge.formats.{name}" for name in ("carton.toml", "mlsteam.manifest", "tree.reader"))
 
 
-def imported(*argv: str) -> set[str]:
+def imported(*argv: object, path: Path | None = None) -> set[str]:
+    """Every module that a command imports; `path` is a folder with more packages."""
     program = (
         "import sys; from ocibridge.cli.main import main\n"
-        f"status = main({list(argv)!r})\n"
+        f"status = main({[str(each) for each in argv]!r})\n"
         "sys.stderr.write(' '.join(sys.modules)); sys.exit(status)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    return {name.partition(".")[0] for name in done.stderr.split()}
+    env = {key: value for key, value in os.environ.items() if key != "PYDANTIC_DISABLE_PLUGINS"}
+    if path:
+        env["PYTHONPATH"] = str(path)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=env)
+    return set(done.stderr.split())
 
 
 @pytest.mark.parametrize(
     "argv", [["--help"], ["--version"], ["push", "--help"], ["completion", "bash"], ["__complete", "pu"]], ids=" ".join
 )
 def test_light_commands(argv: list[str]) -> None:
-    assert imported(*argv) & HEAVY == set()
+    modules = imported(*argv)
+    assert modules & HEAVY == set()
+    assert {each.split(".")[1] for each in modules if each.startswith("ocibridge.")} == {"cli"}
 
 
-def test_inspecting_a_path_needs_neither_a_registry_nor_bars(carton: Path) -> None:
-    assert imported("inspect", str(carton)) & {"oras", "requests", "rich", "httpx"} == set()
+@pytest.mark.parametrize(
+    ("name", "reader"), [("digits.carton", CARTON), ("digits.mlarchive", MLSTEAM), (".", FOLDER)], ids=lambda each: each
+)
+def test_inspecting_a_path_imports_what_reads_it(name: str, reader: str) -> None:
+    modules = imported("inspect", FIXTURES / name)
+    assert reader in modules
+    assert modules & {MLSTEAM, FOLDER} <= {reader}
+    assert modules & (NETWORK | MOVING | {"sqlite3", "concurrent", "ocibridge.verbs.reports"}) == set()
+
+
+def test_a_layout_needs_neither_a_registry_nor_bars(carton: Path, tmp_path: Path) -> None:
+    layout = f"oci:{tmp_path}/layout:v1"
+    pushed = imported("push", carton, layout, "--quiet")
+    pulled = imported("pull", layout, tmp_path / "pulled.carton", "--quiet")
+    for modules in (pushed, pulled):
+        assert CARTON in modules
+        assert modules & (NETWORK | {MLSTEAM, FOLDER, "ocibridge.stores.registry"}) == set()
+
+
+def test_no_plugin_of_pydantic_is_looked_for(carton: Path, tmp_path: Path) -> None:
+    entry = tmp_path / "curious-1.dist-info"
+    entry.mkdir()
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: curious\nVersion: 1\n")
+    (entry / "entry_points.txt").write_text("[pydantic]\ncurious = curious:plugin\n")
+    (tmp_path / "curious.py").write_text("plugin = None\n")
+    assert "curious" not in imported("inspect", carton, path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("word", "declared"),
+    [("inspect", {"inspect"}), ("logout", {"login", "logout"}), ("", None), ("--help", None), ("__complete", None)],
+)
+def test_only_the_command_that_is_called_is_declared(word: str, declared: set[str] | None) -> None:
+    def commands(parser: argparse.ArgumentParser) -> set[str]:
+        return set(next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction)).choices)
+
+    everything = commands(build_parser())
+    assert len(everything) == 9
+    assert commands(build_parser(word)) == (declared or everything)

@@ -66,7 +66,7 @@ def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path: Path, monk
     rename = Path.rename
 
     def refuse(self: Path, target: Path) -> Path:
-        if "ocibridge" in self.name and self.suffix != ".old":
+        if self.parent.suffix == ".ocibridge" and self.name != "old":
             raise OSError("no")
         return rename(self, target)
 

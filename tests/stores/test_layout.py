@@ -26,7 +26,6 @@ from ocibridge.errors import (
 )
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Index
 from ocibridge.settings import Limits
-from ocibridge.stores import files as store_files
 from ocibridge.stores.layout import LayoutStore
 
 from .samples import LAYER, files, read, sample
@@ -209,7 +208,7 @@ class TestPushing:
         model = sample()
         model.push(store, "v1")
         before = files(store.path)
-        monkeypatch.setattr(store_files, "fsync", full)
+        monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(DestinationError, match="no space left on device; free some space"):
             sample(b"other").push(store, "v1")
         assert files(store.path) == before

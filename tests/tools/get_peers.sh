@@ -31,3 +31,4 @@ peer() {
 
 peer oras v1.2.3 oras.land/oras/cmd/oras
 peer crane v0.20.2 github.com/google/go-containerregistry/cmd/crane
+peer registry3 v3.0.0 github.com/distribution/distribution/v3/cmd/registry

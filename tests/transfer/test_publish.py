@@ -16,6 +16,7 @@ from ocibridge.errors import IntegrityError, NotFound, StoreError
 from ocibridge.formats.base import Sink
 from ocibridge.model import ByteCount, Model, ModelFile, Role, ignore_bytes
 from ocibridge.oci import Descriptor
+from ocibridge.settings import SMALL_FILE
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import Progress, Task, publish, restore
 
@@ -73,7 +74,7 @@ def test_out_and_back(store: LayoutStore, layers: Layers) -> None:
     assert descriptor.digest == done.manifest.digest
     artifact = read_artifact(manifest := parse_manifest(data, "it"), store.read_blob(manifest.config, 1 << 20), "it")
     sink = Memory()
-    assert restore(artifact.layers, store, sink, progress=progress) == "memory"
+    assert restore(artifact.layers, store, sink, progress=progress).identity == "memory"
     assert sink.files["model-1.safetensors"] == b"w" * 2000
     assert sink.files.keys() == {each.path for each in SMALL.files}
     assert progress.bytes["uploading"] == progress.planned["uploading"][1]
@@ -144,15 +145,16 @@ class Endless:
         return Zeros()
 
 
-def test_the_first_error_stops_the_others(store: LayoutStore) -> None:
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_first_error_stops_the_others(store: LayoutStore, monkeypatch: pytest.MonkeyPatch, streams: bool) -> None:
     endless = Endless()
 
     class Broken:
-        size = 3
+        size = SMALL_FILE
 
         def open(self, offset: int = 0) -> Reader:
             endless.started.wait(10)
-            return BytesContent(b"xyz").open()
+            return BytesContent(bytes(SMALL_FILE)).open()
 
     model = Model(
         "folder",
@@ -161,9 +163,11 @@ def test_the_first_error_stops_the_others(store: LayoutStore) -> None:
             ModelFile("b", Role.WEIGHT, Broken(), sha256="0" * 64),
         ),
     )
+    monkeypatch.setattr(store, "streams", lambda: streams)
     with pytest.raises(IntegrityError, match="'b' has the sha256"):
         publish(draft(model, DraftOptions()), store, "v1")
     assert endless.closed.is_set()
+    assert not list(store.path.glob(".ocibridge*"))
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge")]
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from ...content import FileContent, Reader, chunks, fsync
+from ...content import Content, FileContent, Reader, chunks
 from ...errors import FormatError, IntegrityError, UsageError, writing
 from ...model import FileEntry, Model, ModelFile, Role
 from ...paths import show
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
-from ..folder import check_size, pieces
+from ..growing import grow, kept_part
 from ..staging import Staging
 from .reader import read_carton
 from .writer import CartonFolderSink
@@ -92,11 +94,27 @@ class ExactSink(Sink):
         self._stored = _only_file(stored, str(dest))
         self._options = options
         self._packed = options.packed is not False
-        self._staging = Staging(dest, suffix=".part", force=options.force, empty=not self._packed)
+        part = "" if self._packed else "archive"
+        self._staging = Staging(
+            dest, suffix=".part", force=options.force, empty=not self._packed, key=options.key, part=part
+        )
+        self._kept = 0
+        self.journal = self._staging.journal
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take the archive; see `Sink.write`."""
-        _spool(self._stored, self._staging.temp, path, size, reader)
+        mark = partial(self.journal.mark, path) if self.journal else None
+        _spool(self._stored, self._staging.temp, path, size, reader, self._kept, mark)
+
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of the archive; see `Sink.keep`."""
+        found = kept_part(self._staging.temp, path, size, whole, self.journal)
+        self._kept = found.size if found else 0
+        return found
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Let the archive arrive again; see `Sink.release`."""
+        self._kept = 0
 
     def commit(self) -> str | None:
         """Check every file inside, and give the file or the folder its final name."""
@@ -104,13 +122,17 @@ class ExactSink(Sink):
         if self._packed:
             self._staging.publish_file()
             return model.identity
-        with CartonFolderSink(self._staging.dest, _stored_of(model), self._options) as folder:
+        with CartonFolderSink(self._staging.dest, _stored_of(model), replace(self._options, key=None)) as folder:
             for file in model.files:
                 with file.content.open() as reader:
                     folder.write(file.path, file.size, reader)
             identity = folder.commit()
         self._staging.discard()
         return identity
+
+    def suspend(self) -> None:
+        """Keep what has arrived."""
+        self._staging.suspend()
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -153,17 +175,19 @@ def _only_file(stored: StoredModel, owner: str) -> StoredModel:
     return stored
 
 
-def _spool(stored: StoredModel, temp: Path, path: str, size: int, reader: Reader) -> None:
+def _spool(
+    stored: StoredModel,
+    temp: Path,
+    path: str,
+    size: int,
+    reader: Reader,
+    kept: int = 0,
+    mark: Callable[[int], None] | None = None,
+) -> None:
     if path != stored.origin[EXACT]:
         raise IntegrityError(f"the file {show(path)} arrived, which the artifact did not announce", hint=_DAMAGED)
-    done = 0
-    with writing(temp), open(temp, "wb", buffering=0) as file:
-        for chunk in pieces(reader, size):
-            done += len(chunk)
-            while chunk:
-                chunk = chunk[file.write(chunk) :]
-        check_size(path, done, size)
-        fsync(file)
+    with writing(temp):
+        grow(temp, path, size, reader, hashed=False, kept=kept, mark=mark)
 
 
 def _proven(stored: StoredModel, temp: Path, owner: str, options: WriteOptions) -> Model:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from ...content import BytesContent, Reader
+from ...content import BytesContent, Content, Reader
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
 from ...model import FileEntry, ModelInfo, Role, StoredModel
 from ...paths import show
@@ -63,6 +64,7 @@ class NewCartonSink(Sink):
         self.losses = tuple(_losses(stored, options.runner))
         self._inner = (CartonZipSink if options.packed else CartonFolderSink)(dest, derived, options)
         self.parallel = self._inner.parallel
+        self.journal = self._inner.journal
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
@@ -72,6 +74,14 @@ class NewCartonSink(Sink):
                 hint="the artifact is damaged; publish the model again",
             )
         self._inner.write(_MODEL + path, size, reader, sha256)
+
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.keep`."""
+        return self._inner.keep(_MODEL + path, size, whole)
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.release`."""
+        self._inner.release([_MODEL + path for path in paths])
 
     def commit(self) -> str | None:
         """Write what a carton has beside the model, give it its final name, and return its identity."""
@@ -86,6 +96,10 @@ class NewCartonSink(Sink):
         hashes = self._inner.hashes
         self._add(MANIFEST, "".join(f"{path}={hashes[path]}\n" for path in sorted(hashes)).encode())
         return self._inner.commit()
+
+    def suspend(self) -> None:
+        """Keep what has arrived."""
+        self._inner.suspend()
 
     def abort(self) -> None:
         """Remove what was written."""

@@ -18,7 +18,6 @@ from ...paths import show
 from .. import symlinks
 from ..base import ReadOptions
 from .box import Box, open_box
-from .links import parse_links, public_url
 from .manifest import LINKS, MANIFEST, UNLISTED, Manifest, parse_manifest
 from .roles import role_of
 from .toml import index_warnings, parse_carton_toml
@@ -98,6 +97,8 @@ class _Carton:
     def _fetch(self, missing: list[str]) -> dict[str, Content]:
         if not missing:
             return {}
+        from .links import parse_links, public_url
+
         links = None
         if LINKS in self._box.files:
             data = self._small(LINKS, self._box.files[LINKS])

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from ...content import BytesContent, Reader
+from ...content import BytesContent, Content, FileContent, Reader
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
+from ...filling import Beside, turns
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from .. import symlinks
 from ..base import Sink, StoredModel, WriteOptions
-from ..folder import FolderSink, check_size, check_stored, pieces
+from ..folder import FolderSink, check_stored
+from ..growing import check_size, regular
 from ..staging import Staging
 from ..zip import METHODS, Entry, ZipWriter
 from .manifest import LINKS, MANIFEST, parse_manifest
@@ -35,6 +38,8 @@ class CartonFolderSink(FolderSink):
     Raises:
         FormatError: `stored` is no carton; see also `FolderSink`.
     """
+
+    proves = True
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         _check_carton(stored, dest)
@@ -84,10 +89,20 @@ class CartonZipSink(Sink):
         self._lock = threading.Lock()
         self._laid_out = stored.complete and self._method == "stored"
         self.parallel = self._laid_out
-        self._staging = Staging(dest, suffix=".part", force=options.force)
-        self._zip = ZipWriter(self._staging.temp, label=self._owner)
-        if self._laid_out:
+        self._kept: dict[str, int] = {}
+        # Members that are compressed, or placed as they arrive, lie elsewhere each time.
+        key = options.key if self._laid_out else None
+        self._staging = Staging(dest, suffix=".part", force=options.force, key=key)
+        self.journal = self._staging.journal
+        try:
             sizes = {file.path: file.size or 0 for file in stored.files}
+            if self._laid_out:
+                self._staging.need(sum(sizes.values()))
+            self._zip = ZipWriter(self._staging.temp, label=self._owner, resume=self._staging.resumed)
+        except BaseException:
+            self._staging.suspend()
+            raise
+        if self._laid_out:
             for path in sorted(sizes, key=member_order):
                 self._place(path, sizes[path])
 
@@ -108,6 +123,21 @@ class CartonZipSink(Sink):
             del self._hashes[path]
             raise
 
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a member; see `Sink.keep`."""
+        count = size if whole or not self.journal else self.journal.marked(path)
+        entry = self._entries.get(path)
+        if not entry or path in self._links or not regular(self._staging.temp, entry.data_offset + count):
+            return None
+        self._kept[path] = count
+        return FileContent(self._staging.temp, entry.data_offset, count)
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.release`."""
+        for path in paths:
+            self._kept.pop(path, None)
+            self._hashes.pop(path, None)
+
     def commit(self) -> str:
         """Check every row of MANIFEST, finish the archive, and rename."""
         check_collisions(self._hashes, self._owner)
@@ -126,6 +156,11 @@ class CartonZipSink(Sink):
         self._staging.publish_file()
         return identity
 
+    def suspend(self) -> None:
+        """Keep what has arrived."""
+        self._zip.close()
+        self._staging.suspend()
+
     def abort(self) -> None:
         """Remove the temporary file."""
         self._zip.close()
@@ -137,15 +172,17 @@ class CartonZipSink(Sink):
         digest = hashlib.sha256()
         linked = path in self._links
         vouched = None if linked else sha256
-        data = pieces(reader, size) if vouched else _hashed(pieces(reader, size), digest)
-        if linked:
-            check_size(path, sum(map(len, data)), size)
-        elif self._laid_out:
-            self._zip.fill(self._entries[path], data)
-        else:
-            with self._lock:
-                method = "stored" if path in _LAST else self._method
-                self._entries[path] = self._zip.append(path, size, data, method)
+        with Beside(digest.update, 0 if vouched else size) as hashing:
+            data = turns(reader, size) if vouched else _hashed(turns(reader, size), hashing)
+            if linked:
+                check_size(path, sum(map(len, data)), size)
+            elif self._laid_out:
+                mark = partial(self.journal.mark, path) if self.journal else None
+                self._zip.fill(self._entries[path], data, kept=self._kept.pop(path, 0), mark=mark)
+            else:
+                with self._lock:
+                    method = "stored" if path in _LAST else self._method
+                    self._entries[path] = self._zip.append(path, size, data, method)
         return vouched or digest.hexdigest()
 
     def _place(self, path: str, size: int) -> None:
@@ -179,7 +216,7 @@ class Promise:
         """Read MANIFEST, remember it, and give it back."""
         if size > self._limit:
             raise LimitError(f"{self._owner}: MANIFEST has {size} bytes, more than the {self._limit} accepted")
-        self._manifest = b"".join(bytes(chunk) for chunk in pieces(reader, size))
+        self._manifest = b"".join(bytes(chunk) for chunk in turns(reader, size))
         return BytesContent(self._manifest)
 
     def check(self, hashes: Mapping[str, str]) -> str:
@@ -212,7 +249,7 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
         raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)
 
 
-def _hashed(data: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
+def _hashed(data: Iterator[memoryview], hashing: Beside) -> Iterator[memoryview]:
     for chunk in data:
-        digest.update(chunk)
+        hashing(chunk)
         yield chunk

@@ -9,28 +9,9 @@ from ...errors import UsageError, reading
 from ...model import Model
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
-from .encrypted import KEY_SUFFIX, is_encrypted
-from .folder import MlsteamCheckSink, MlsteamFolderSink
-from .fresh import NewArchiveSink
-from .incoming import is_encrypted as was_encrypted
-from .manifest import MANIFEST, Manifest2023, Manifest2024, parse_manifest
-from .reader import SUFFIX, read_mlarchive
-from .skeleton import SKELETON, Skeleton, parse_skeleton
-from .writer import ArchiveSink, EncryptedSink
+from .encrypted import KEY_SUFFIX, SUFFIX, is_encrypted
 
-__all__ = [
-    "ArchiveSink",
-    "EncryptedSink",
-    "Manifest2023",
-    "Manifest2024",
-    "MlsteamFolderSink",
-    "MlsteamFormat",
-    "NewArchiveSink",
-    "Skeleton",
-    "parse_manifest",
-    "parse_skeleton",
-    "read_mlarchive",
-]
+__all__ = ["MlsteamFormat"]
 
 _TAIL = 64 * 1024
 
@@ -58,6 +39,8 @@ class MlsteamFormat:
 
     def read(self, path: Path, options: ReadOptions) -> Model:
         """Read the archive or package at `path`; see `read_mlarchive`."""
+        from .reader import read_mlarchive
+
         return read_mlarchive(path, options)
 
     def suits(self, dest: Path) -> bool:
@@ -72,6 +55,12 @@ class MlsteamFormat:
         Raises:
             UsageError: there are hooks, but no new archive to put them into.
         """
+        from .folder import MlsteamFolderSink
+        from .fresh import NewArchiveSink
+        from .incoming import is_encrypted as was_encrypted
+        from .skeleton import SKELETON
+        from .writer import ArchiveSink, EncryptedSink
+
         packed = self.suits(dest) if options.packed is None else options.packed
         encrypted = was_encrypted(stored)
         known = encrypted or stored.format == self.name or any(file.path == SKELETON for file in stored.files)
@@ -88,6 +77,8 @@ class MlsteamFormat:
 
     def checker(self, stored: StoredModel) -> CheckSink:
         """See `MlsteamCheckSink`."""
+        from .folder import MlsteamCheckSink
+
         return MlsteamCheckSink(stored)
 
 
@@ -97,4 +88,6 @@ def _looks_like_archive(path: Path) -> bool:
             return False
         file.seek(max(0, path.stat().st_size - _TAIL))
         tail = file.read(_TAIL)
+    from .manifest import MANIFEST
+
     return MANIFEST.encode() in tail and (b"models/" in tail or b"hooks/" in tail)

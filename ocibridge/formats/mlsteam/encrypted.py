@@ -12,6 +12,8 @@ from pathlib import Path
 
 from ...errors import FormatError, reading
 
+SUFFIX = ".mlarchive"
+"""Of packages as of archives that are not encrypted."""
 KEY_SUFFIX = ".enckey"
 
 _HEAD = struct.Struct("<Q4s3L")

@@ -12,7 +12,8 @@ from ...paths import show
 from ...settings import DEFAULT_LIMITS
 from ..base import WriteOptions
 from ..check import CheckSink
-from ..folder import FolderSink, check_size
+from ..folder import FolderSink
+from ..growing import check_size
 from .incoming import DAMAGED, Incoming, Promise
 from .skeleton import FOLDER
 
@@ -22,6 +23,8 @@ class MlsteamFolderSink(FolderSink):
 
     What ocibridge itself put into the artifact (`.mlarchive/`) is checked and left out.
     """
+
+    proves = True
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         super().__init__(dest, stored, options)

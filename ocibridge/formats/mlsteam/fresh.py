@@ -15,7 +15,8 @@ from ...errors import FormatError, LimitError, SourceError, UsageError, reading
 from ...model import ModelInfo
 from ...paths import check_collisions, check_path, show
 from ..base import Sink, StoredModel, WriteOptions
-from ..folder import check_size, check_stored
+from ..folder import check_stored
+from ..growing import check_size
 from ..staging import Staging
 from ..zip import Entry, ZipWriter
 from .encrypted import KEY_SUFFIX

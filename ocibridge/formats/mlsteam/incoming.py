@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from ...content import BytesContent, Reader, chunks
 from ...errors import FormatError, IntegrityError, LimitError
+from ...filling import turns
 from ...model import StoredModel
 from ...paths import show
 from ...settings import Limits
-from ..folder import check_size, pieces
+from ..growing import check_size
 from .manifest import MANIFEST, parse_manifest
 from .reader import ENCRYPTED
 from .skeleton import FOLDER, ORIGINAL, SKELETON, Skeleton, parse_skeleton
@@ -48,7 +49,7 @@ class Incoming:
             IntegrityError: (at the end) they are more or fewer than promised.
         """
         done = 0
-        for piece in pieces(self._reader, self._size):
+        for piece in turns(self._reader, self._size):
             if not self._vouched:
                 self._digest.update(piece)
             done += len(piece)

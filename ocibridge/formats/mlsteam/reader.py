@@ -21,12 +21,11 @@ from ...settings import SMALL_FILE
 from ..base import ReadOptions
 from ..zip import Member, MemberContent, check_names, read_directory
 from .deflate import find_level
-from .encrypted import KEY_SUFFIX, check_cells, check_no_key, is_encrypted
+from .encrypted import KEY_SUFFIX, SUFFIX, check_cells, check_no_key, is_encrypted
 from .manifest import MANIFEST, parse_manifest
 from .roles import role_of
 from .skeleton import FOLDER, ORIGINAL, SKELETON, Skeleton, SkeletonMember, encoded
 
-SUFFIX = ".mlarchive"
 ENCRYPTED = "mlarchive.encrypted"
 """Key of `Model.origin` and `ModelFile.origin` that marks an encrypted package."""
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from ...content import FileContent, Reader, fsync
 from ...errors import FormatError, IntegrityError, writing
+from ...filling import Filler
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
-from ..folder import check_size, check_stored
+from ..folder import check_stored
+from ..growing import check_size
 from ..staging import Staging
 from ..zip import read_directory
 from .incoming import DAMAGED, Incoming, Promise
@@ -50,16 +52,11 @@ class _OneFileSink(Sink):
         """Do something with each piece of what arrives."""
 
     def _copy(self, incoming: Incoming, target: Path) -> None:
-        with writing(self._owner):
-            with open(target, "xb", buffering=0) as file:
-                try:
-                    for piece in incoming.pieces():
-                        while piece:
-                            piece = piece[file.write(piece) :]
-                    fsync(file)
-                except BaseException:
-                    target.unlink()
-                    raise
+        with writing(self._owner), open(target, "wb", buffering=0) as file:
+            filler = Filler(file.fileno())
+            for piece in incoming.pieces():
+                filler.write(piece)
+            fsync(file)
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -115,10 +112,10 @@ class ArchiveSink(_OneFileSink):
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         super().__init__(dest, stored, options)
         self._waiting: dict[str, FileContent] = {}
-        self._room = Staging(dest, suffix=".files", force=True)
+        self._room = self._staging.beside("waiting")
         self._rebuild: Rebuild | None = None
         with writing(dest):
-            self._room.temp.mkdir()
+            self._room.mkdir()
 
     def commit(self) -> str | None:
         """Check everything that has arrived against the skeleton and the archive against both, and rename."""
@@ -133,7 +130,6 @@ class ArchiveSink(_OneFileSink):
             self._check_original(skeleton)
             exact = True
         self._staging.publish_file()
-        self._room.discard()
         self.note = EXACT if exact else EQUIVALENT
         return identity
 
@@ -141,7 +137,6 @@ class ArchiveSink(_OneFileSink):
         """Remove everything temporary."""
         if self._rebuild:
             self._rebuild.close()
-        self._room.discard()
         super().abort()
 
     def _take(self, path: str, incoming: Incoming) -> None:
@@ -156,7 +151,7 @@ class ArchiveSink(_OneFileSink):
         elif skeleton and skeleton.original:
             incoming.drain()
         else:
-            place = self._room.temp / str(len(self._hashes))
+            place = self._room / str(len(self._hashes))
             self._copy(incoming, place)
             self._waiting[path] = FileContent(place)
         if skeleton and not skeleton.original:

@@ -131,7 +131,7 @@ class LocalOllama:
                 f"the blob {descriptor.digest} is missing from {self.root / 'blobs'}",
                 hint="complete the model with 'ollama pull', or create it again",
             )
-        content = FileContent(path)
+        content = FileContent(path, lasting=True)
         if content.size != descriptor.size:
             raise IntegrityError(
                 f"{path} has {content.size} bytes, its manifest says {descriptor.size}",

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from ...content import BytesContent, Content, FileContent, Reader, chunks, fsync
+from ...content import BytesContent, Content, FileContent, Reader, fsync
 from ...errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, writing
+from ...filling import settle, turns
 from ...oci import Descriptor
 from ...paths import check_path, show
-from ...settings import READ_SIZE
 from ..base import Sink, StoredModel, WriteOptions
+from ..growing import check_size, grow, is_large, kept_part
+from ..workspace import Workspace
 from .local import LocalOllama, models_dir
 from .manifest import ParsedManifest, parse_ollama_manifest
 from .names import OllamaName, parse_ollama_name
@@ -72,10 +73,15 @@ class OllamaSink(Sink):
         if MANIFEST_PATH not in paths and stored.format != FORMAT:
             self.losses = tuple(losses(stored))
         self._refuse_other(stored.identity if stored.format == FORMAT else None)
-        self._temp = self._root / f".ocibridge-{secrets.token_hex(8)}"
+        self._kept: dict[str, int] = {}
         with writing(self._root):
             self._made = list(_make_folders(self._root))
-            self._temp.mkdir()
+        try:
+            self._space = Workspace(self._root / _file_name(str(self.name)), options.key, label=self._owner)
+        except BaseException:
+            self._remove_made()
+            raise
+        self.journal = self._space.journal
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`. Files with the same vouched sha256 are stored once."""
@@ -102,6 +108,22 @@ class OllamaSink(Sink):
             self._files[path] = Arrived(sha256, self._store.blob(blob))
             self._present.add(blob.digest)
         return True
+
+    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.keep`."""
+        found = kept_part(self._place(path), path, size, whole, self.journal)
+        if found:
+            self._kept[path] = found.size
+        return found
+
+    def release(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.release`."""
+        with self._lock:
+            for path in paths:
+                self._kept.pop(path, None)
+                arrived = self._files.pop(path, None)
+                if arrived:
+                    self._blobs.pop(arrived.sha256, None)
 
     def commit(self) -> str:
         """Check that everything the manifest names is here, move it into place, and write the manifest.
@@ -131,9 +153,19 @@ class OllamaSink(Sink):
         self.abort()
         return identity
 
+    def suspend(self) -> None:
+        """Keep what has arrived."""
+        if self._space.worth_keeping():
+            self._space.leave()
+        else:
+            self.abort()
+
     def abort(self) -> None:
         """Remove the temporary folder, and the models folder if it is new and empty."""
-        shutil.rmtree(self._temp, ignore_errors=True)
+        self._space.discard()
+        self._remove_made()
+
+    def _remove_made(self) -> None:
         for folder in reversed(self._made):
             with suppress(OSError):
                 folder.rmdir()
@@ -143,23 +175,21 @@ class OllamaSink(Sink):
         if path == MANIFEST_PATH:
             if size > limit:
                 raise LimitError(f"{self._owner}: {path} has {size} bytes, more than the {limit} accepted")
-            data = b"".join(bytes(chunk) for chunk in _pieces(reader, size, path))
+            data = b"".join(bytes(chunk) for chunk in turns(reader, size))
+            check_size(path, len(data), size)
             self._manifest = data
             return Arrived(sha256 or hashlib.sha256(data).hexdigest(), BytesContent(data))
-        digest = None if sha256 else hashlib.sha256()
-        temp = self._temp / secrets.token_hex(8)
-        with writing(self._root), open(temp, "xb", buffering=0) as file:
-            try:
-                for chunk in _pieces(reader, size, path):
-                    if digest:
-                        digest.update(chunk)
-                    while chunk:
-                        chunk = chunk[file.write(chunk) :]
-                fsync(file)
-            except BaseException:
-                temp.unlink()
-                raise
-        return self._arrived(sha256 or (digest.hexdigest() if digest else ""), temp)
+        temp = self._place(path)
+        mark = partial(self.journal.mark, path) if self.journal else None
+        with writing(self._root):
+            kept = self._kept.pop(path, 0)
+            found = grow(temp, path, size, reader, hashed=sha256 is None, kept=kept, mark=mark)
+            if not is_large(size):
+                settle(self._space.path, [temp])
+        return self._arrived(sha256 or str(found), temp)
+
+    def _place(self, path: str) -> Path:
+        return self._space.path / _file_name(path)
 
     def _arrived(self, sha256: str, temp: Path) -> Arrived:
         """Keep a finished file, unless another with the same bytes came first."""
@@ -213,8 +243,8 @@ class OllamaSink(Sink):
             temp.chmod(0o644)
             # What is there may be damaged, and Ollama would never notice; these bytes are known to be right.
             temp.replace(blobs / blob.digest.replace(":", "-"))
-        temp = self._temp / "manifest"
-        with open(temp, "xb", buffering=0) as file:
+        temp = self._space.path / "manifest"
+        with open(temp, "wb", buffering=0) as file:
             file.write(manifest)
             fsync(file)
         temp.chmod(0o644)
@@ -235,16 +265,9 @@ class OllamaSink(Sink):
         )
 
 
-def _pieces(reader: Reader, size: int, path: str) -> Iterator[memoryview]:
-    """The bytes of a file to the end of `reader`, which must come at exactly `size`."""
-    done = 0
-    for chunk in chunks(reader, min(size + 1, READ_SIZE)):
-        done += len(chunk)
-        if done > size:
-            break
-        yield chunk
-    if done != size:
-        raise IntegrityError(f"{show(path)} has not the {size} bytes promised", hint="run the command again")
+def _file_name(path: str) -> str:
+    """The same temporary name each time, so that it is found again."""
+    return hashlib.blake2b(path.encode(), digest_size=16).hexdigest()
 
 
 def _make_folders(folder: Path) -> Iterator[Path]:

@@ -9,28 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...content import FileContent
-from ...errors import FormatError, UsageError
-from ...model import Model, ModelFile, Role
-from ...paths import check_path, show
+from ...model import Model
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
-from ..folder import FolderSink
-from .ignore import DEFAULT_IGNORES, IGNORE_FILE
-from .metadata import describe
-from .roles import DEFAULT_RULES, RoleTable, Rule
-from .settings_file import SETTINGS_FILE, FolderSettings, read_instructions
-from .walk import walk
 
-__all__ = [
-    "DEFAULT_IGNORES",
-    "DEFAULT_RULES",
-    "IGNORE_FILE",
-    "SETTINGS_FILE",
-    "FolderFormat",
-    "FolderSettings",
-    "Rule",
-]
+__all__ = ["FolderFormat"]
 
 _FILES = (".gguf", ".safetensors")
 
@@ -50,18 +33,10 @@ class FolderFormat:
         return path.is_dir() or (path.suffix.lower() in _FILES and path.is_file())
 
     def read(self, path: Path, options: ReadOptions) -> Model:
-        """Read the folder or file at `path`; its files are in the order of the UTF-8 bytes of their paths.
+        """Read the folder or file at `path`; see `read_tree`."""
+        from .reader import read_tree
 
-        The model has no identity: that is every file, and to state it would mean to read them all.
-
-        Raises:
-            SourceError: something cannot be read.
-            UsageError: a rule in `options.roles` is not well formed.
-            FormatError: the folder has no file, or something in it that cannot be carried; or its `.ocibridge.toml` or
-                `.ocibridgeignore` is not valid.
-            LimitError: there are too many files, or one of those two is too large.
-        """
-        return _read_folder(path, options) if path.is_dir() else _read_file(path, options)
+        return read_tree(path, options)
 
     def suits(self, dest: Path) -> bool:
         """Whether `dest` may be the name of a folder: any name but that of a weights file."""
@@ -69,50 +44,10 @@ class FolderFormat:
 
     def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
         """A sink for a folder (also for what was one file: the folder then has that file in it)."""
+        from ..folder import FolderSink
+
         return FolderSink(dest, stored, options)
 
     def checker(self, stored: StoredModel) -> CheckSink:
         """A sink that compares the files with what the manifest lists; a folder promises no more."""
         return CheckSink(stored)
-
-
-def _read_folder(path: Path, options: ReadOptions) -> Model:
-    said = read_instructions(path, options.limits)
-    table = _table(options, said.rules)
-    listing = walk(path, said.ignores.ignores, options.limits.entries)
-    files = []
-    for inner, found in listing.files.items():
-        role, guessed = table.role_of(inner, found.size)
-        content = FileContent(found.real, 0, found.size)
-        files.append(ModelFile(inner, role, content, symlink=found.symlink, guessed=guessed))
-    if not files:
-        raise FormatError(f"{path} has no file that could be carried", hint="check the path, and .ocibridgeignore")
-    about = describe(files, options.limits)
-    return Model(
-        format=FolderFormat.name,
-        files=tuple(files),
-        info=said.settings.over(about.info),
-        origin=about.origin,
-        warnings=(*listing.warnings, *about.warnings),
-    )
-
-
-def _read_file(path: Path, options: ReadOptions) -> Model:
-    name = check_path(path.name, str(path))
-    content = FileContent(path)
-    role, guessed = _table(options, ()).role_of(name, content.size)
-    files = (ModelFile(name, role, content, guessed=guessed),)
-    about = describe(files, options.limits)
-    return Model(FolderFormat.name, files, info=about.info, origin=about.origin, warnings=about.warnings)
-
-
-def _table(options: ReadOptions, rules: tuple[Rule, ...]) -> RoleTable:
-    """The rules that the caller gives, then those of the folder, then the default ones."""
-    given = []
-    for glob, role in options.roles:
-        try:
-            RoleTable((Rule(glob, role),))
-        except ValueError as exc:
-            raise UsageError(f"the rule {show(f'{glob}={Role(role).value}')} {exc}", hint="correct its glob") from None
-        given.append(Rule(glob, role))
-    return RoleTable((*given, *rules))

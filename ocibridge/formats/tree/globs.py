@@ -56,6 +56,16 @@ class Glob:
         if self._parts[-1] is None:
             self._parts.append(_Part("*"))  # `a/**` means what is in `a`, not `a` itself
 
+    @property
+    def key(self) -> str | None:
+        """What alone decides whether it matches a file, if that is so simple: the name, or the last suffix (`*.x`)."""
+        if self._name is None or self.folders:
+            return None
+        end = self._name.end
+        if end and end.startswith(".") and "." not in end[1:]:
+            return "*" + end
+        return self._name.exact
+
     def matches(self, path: str, is_folder: bool = False) -> bool:
         """Whether it matches exactly `path` (relative, POSIX), a file or a folder."""
         if self.folders and not is_folder:
@@ -70,27 +80,44 @@ class Glob:
 
 
 class _Part:
-    """A glob for one part of a path; names, `*.suffix` and `prefix*`, which nearly all are, have a short way."""
+    """A glob for one part of a path; names with nothing but stars in them, which nearly all are, have a short way."""
 
     def __init__(self, text: str) -> None:
-        plain = text.strip("*")
-        self._exact = self._start = self._end = None
-        if _SPECIAL.isdisjoint(text):
-            self._exact = text
-        elif _SPECIAL.isdisjoint(plain) and not text.startswith("*"):
-            self._start = plain
-        elif _SPECIAL.isdisjoint(plain) and not text.endswith("*"):
-            self._end = plain
+        self.exact: str | None = None
+        self.end: str | None = None
+        self._literals: list[str] = []
+        if _SPECIAL.isdisjoint(text.replace("*", "")):
+            self._literals = text.split("*")
+            if len(self._literals) == 1:
+                self.exact = text
+            elif not any(self._literals[:-1]):
+                self.end = self._literals[-1]
         self._tokens = list(_tokens(text))
 
     def matches(self, name: str) -> bool:
-        if self._end is not None:
-            return name.endswith(self._end)
-        if self._exact is not None:
-            return name == self._exact
-        if self._start is not None:
-            return name.startswith(self._start)
-        return _wild(self._tokens, name, _fits)
+        if self.end is not None:
+            return name.endswith(self.end)
+        if self.exact is not None:
+            return name == self.exact
+        if not self._literals:
+            return _wild(self._tokens, name, _fits)
+        first, *middle, last = self._literals
+        if not (name.startswith(first) and name.endswith(last)):
+            return False
+        at, end = len(first), len(name) - len(last)
+        for literal in middle:
+            at = name.find(literal, at, end)
+            if at < 0:
+                return False
+            at += len(literal)
+        return at <= end
+
+
+def keys(path: str) -> tuple[str, ...]:
+    """The keys (`Glob.key`) that match the file `path`."""
+    name = path.rpartition("/")[2]
+    _, dot, suffix = name.rpartition(".")
+    return (name, f"*.{suffix}") if dot else (name,)
 
 
 def parents(path: str) -> Iterator[str]:

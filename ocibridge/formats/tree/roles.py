@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...model import Role
 from ...settings import SMALL_FILE
-from .globs import Glob
+from .globs import Glob, keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,16 @@ class RoleTable:
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._rules = [(compiled(rule.glob), rule.role) for rule in (*rules, *DEFAULT_RULES)]
+        self._roles: list[Role] = []
+        self._simple: dict[str, int] = {}
+        self._others: list[tuple[int, Glob]] = []
+        for number, rule in enumerate((*rules, *DEFAULT_RULES)):
+            glob = compiled(rule.glob)
+            self._roles.append(rule.role)
+            if glob.key is None:
+                self._others.append((number, glob))
+            else:
+                self._simple.setdefault(glob.key, number)
 
     def role_of(self, path: str, size: int) -> tuple[Role, bool]:
         """The role of the file `path` of `size` bytes, and whether it is a guess.
@@ -100,9 +109,15 @@ class RoleTable:
         A file that no rule knows is a weight if it has `SMALL_FILE` bytes or more, else configuration of one.
         """
         folded = path.lower()
-        for glob, role in self._rules:
+        none = len(self._roles)
+        best = min(self._simple.get(key, none) for key in keys(folded))
+        for number, glob in self._others:
+            if number > best:
+                break
             if glob.covers(folded):
-                return role, False
+                best = number
+        if best < none:
+            return self._roles[best], False
         return (Role.WEIGHT if size >= SMALL_FILE else Role.WEIGHT_CONFIG), True
 
 

@@ -7,7 +7,7 @@ import io
 import zlib
 from pathlib import Path
 
-from ...content import FileContent, Reader, writable
+from ...content import FileContent, Reader, Stamp, writable
 from ...errors import IntegrityError
 from ...paths import show
 from ...settings import DEFAULT_LIMITS, READ_SIZE, Limits
@@ -63,6 +63,12 @@ class MemberContent:
             reader.close()
             raise
         return reader
+
+    def stamp(self) -> Stamp | None:
+        """The stamp of the archive, with the place of the member and how it is compressed."""
+        member = self.member
+        found = FileContent(self.path, member.data_offset, member.compressed_size).stamp()
+        return found and Stamp((*found.identity, "member", member.method, member.size, member.crc), found.changed)
 
 
 class _MemberReader(io.RawIOBase):

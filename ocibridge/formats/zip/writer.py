@@ -10,9 +10,8 @@ of the `zstandard` package, and a Python built against zlib-ng writes other defl
 from __future__ import annotations
 
 import os
-import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ import zstandard
 
 from ...content import fsync
 from ...errors import IntegrityError, writing
+from ...filling import Beside, Filler, write_at
 from ...paths import show
 from . import records as r
 
@@ -30,6 +30,8 @@ METHODS = {"stored": r.STORED, "deflate": r.DEFLATED, "zstd": r.ZSTD}
 DEFLATE_LEVEL = 6
 ZSTD_LEVEL = 3
 
+_RESUME = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_NEW = _RESUME | os.O_EXCL
 _DATE = 1 << 5 | 1  # 1980-01-01, the first date there is
 _MODE_FILE = 0o100644
 _MODE_SYMLINK = 0o120777
@@ -118,6 +120,7 @@ class ZipWriter:
     Args:
         path: The file, which must not exist.
         label: What to call it in messages; None takes `path`.
+        resume: Whether a file that is there is written over; what is kept of it is up to `fill`.
 
     `place` and `append` are called by one thread at a time; `fill` by any number of threads.
 
@@ -125,13 +128,13 @@ class ZipWriter:
         DestinationError: the file exists or cannot be made; also from every method, where it cannot be written.
     """
 
-    def __init__(self, path: str | Path, *, label: str | None = None) -> None:
+    def __init__(self, path: str | Path, *, label: str | None = None, resume: bool = False) -> None:
         self._path = label or path
         self._position = 0
         self._entries: list[Entry] = []
-        self._lock = threading.Lock()
         with writing(self._path):
-            self._file = open(path, "xb", buffering=0)
+            flags = _RESUME if resume else _NEW
+            self._file = open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))
 
     def place(self, name: str, size: int, *, symlink: bool = False) -> Entry:
         """Reserve room for a Stored member of `size` bytes at the end of what is there."""
@@ -140,22 +143,38 @@ class ZipWriter:
         self._entries.append(entry)
         return entry
 
-    def fill(self, entry: Entry, pieces: Iterable[bytes | memoryview]) -> None:
+    def fill(
+        self,
+        entry: Entry,
+        pieces: Iterable[bytes | memoryview],
+        *,
+        kept: int = 0,
+        mark: Callable[[int], None] | None = None,
+    ) -> None:
         """Write the bytes of a member for which there is room.
+
+        Args:
+            entry: From `place`.
+            pieces: The bytes; a piece stays as it is until the next but one is asked for.
+            kept: Bytes of them that are there already.
+            mark: See `ocibridge.filling.Filler`.
 
         Raises:
             IntegrityError: there are more or fewer bytes than the room is for.
         """
-        crc = done = 0
-        for piece in pieces:
-            if done + len(piece) > entry.size:
-                raise _wrong_size(entry)
-            self._write(entry.data_offset + done, piece)
-            crc = zlib.crc32(piece, crc)
-            done += len(piece)
-        if done != entry.size:
+        filler = Filler(self._file.fileno(), entry.data_offset, kept, mark)
+        crc = Checksum()
+        with Beside(crc.update, entry.size) as checking:
+            for piece in pieces:
+                if filler.done + len(piece) > entry.size:
+                    raise _wrong_size(entry)
+                view = memoryview(piece)
+                checking(view)
+                with writing(self._path):
+                    filler.write(view)
+        if filler.done != entry.size:
             raise _wrong_size(entry)
-        entry.crc = crc
+        entry.crc = crc.value
         self._write(entry.header_offset, entry.local())
         entry.done = True
 
@@ -240,15 +259,19 @@ class ZipWriter:
         view = memoryview(data)
         with writing(self._path):
             while view:
-                count = self._write_some(offset, view)
+                count = write_at(self._file.fileno(), view, offset)
                 view, offset = view[count:], offset + count
 
-    def _write_some(self, offset: int, view: memoryview) -> int:
-        if hasattr(os, "pwrite"):
-            return os.pwrite(self._file.fileno(), view, offset)
-        with self._lock:
-            self._file.seek(offset)
-            return self._file.write(view)
+
+class Checksum:
+    """A CRC-32 that grows."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def update(self, data: memoryview) -> None:
+        """Add bytes."""
+        self.value = zlib.crc32(data, self.value)
 
 
 def _compress(pieces: Iterable[bytes | memoryview], size: int, method: int) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 
 from .http import Hosts
 from .login import login, logout
-from .options import RegistryOptions, Retry
+from .options import RegistryOptions, Retry, Timeouts
 from .store import RegistryStore
 
-__all__ = ["Hosts", "RegistryOptions", "RegistryStore", "Retry", "login", "logout"]
+__all__ = ["Hosts", "RegistryOptions", "RegistryStore", "Retry", "Timeouts", "login", "logout"]

@@ -178,7 +178,7 @@ class Authenticator:
         document = self._document(answer)
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
-            raise StoreError(f"{self._name}: the token server {realm.host} gave no token")
+            raise self._no_token(realm.host)
         self._remember(token)
         renewed = document.get("refresh_token")
         if credential and isinstance(renewed, str) and renewed:
@@ -242,8 +242,14 @@ class Authenticator:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise StoreError(f"{self._name}: the token server {answer.url.host} gave no token")
+            raise self._no_token(answer.url.host)
         return document
+
+    def _no_token(self, server: str) -> StoreError:
+        return StoreError(
+            f"{self._name}: the token server {server} gave no token",
+            hint="the token server does not follow its specification; ask the administrator of the registry",
+        )
 
     def _remember(self, *secrets: str | None) -> None:
         self._secrets.update(secret for secret in secrets if secret and len(secret) > 3)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import ssl
 import threading
@@ -15,8 +16,10 @@ import httpx
 
 from ...errors import NetworkError
 from .options import Retry
-from .problems import Answer, causes
+from .problems import causes
 
+_SECONDS = re.compile(r"[0-9]{1,9}")
+_QUOTA = re.compile(r"[^;]*;\s*r=0\s*;\s*t=([0-9]{1,9})\s*(?:;.*)?")
 _FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
@@ -81,10 +84,10 @@ def pause(failures: int, retry: Retry) -> float:
     return full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
 
 
-def retry_after(answer: Answer) -> float | None:
+def retry_after(headers: httpx.Headers) -> float | None:
     """Seconds that an answer asks us to wait, if it does: a number or an HTTP date."""
-    value = answer.headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit() and len(value) < 10:
+    value = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
@@ -93,3 +96,16 @@ def retry_after(answer: Answer) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
+
+
+def exhausted(headers: httpx.Headers) -> float | None:
+    """Seconds until the registry answers again, where an answer says that it was the last for now.
+
+    Both forms of draft-ietf-httpapi-ratelimit-headers: `RateLimit: "x";r=0;t=30`, and the older pair of
+    `RateLimit-Remaining: 0` and `RateLimit-Reset: 30`. Docker Hub gives no time, so there is nothing to wait for.
+    """
+    if headers.get("ratelimit-remaining", "").partition(";")[0].strip() == "0":
+        value = headers.get("ratelimit-reset", "").strip()
+        return float(value) if _SECONDS.fullmatch(value) else None
+    found = (_QUOTA.fullmatch(quota.strip()) for quota in headers.get("ratelimit", "").split(","))
+    return max((float(match[1]) for match in found if match), default=None)

@@ -154,13 +154,20 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
             try:
                 more = callable(response)
             except (ValueError, AttributeError, TypeError):
-                raise StoreError(f"{first.netloc.decode()}: the listing that the registry gave is not valid") from None
+                raise StoreError(
+                    f"{first.netloc.decode()}: the listing that the registry gave is not valid",
+                    hint="the registry does not follow the distribution specification; ask its administrator",
+                ) from None
             link = response.links.get("next", {}).get("url")
             if not (more and link):
                 return
-            following = httpx.URL(response.url).join(link)
+            host = self.host(self._registry_of(first))
+            following = host.url(link, Call("GET", url, "reading a listing", host.name), httpx.URL(response.url))
             if self._registry_of(following) != self._registry_of(first):
-                raise StoreError(f"{first.netloc.decode()}: the next page of a listing is on another host")
+                raise StoreError(
+                    f"{first.netloc.decode()}: the next page of a listing is on another host",
+                    hint="the registry, or a proxy before it, is not set up safely; ask its administrator",
+                )
             url = str(following)
 
     # Blobs.

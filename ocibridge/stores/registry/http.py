@@ -3,36 +3,41 @@
 
 from __future__ import annotations
 
-import logging
-import ssl
+import math
+import socket
 import threading
+import time
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from importlib import metadata
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import httpx
 
-from ...errors import LimitError, OcibridgeError, StoreError, UsageError, reading
+from ...errors import LimitError, OcibridgeError, StoreError, UsageError
 from ...settings import MiB
 from .auth import Authenticator, Scope, same_origin
-from .backoff import Backoff, allowed_tries, is_transient, pause, retry_after
+from .backoff import Backoff, allowed_tries, exhausted, is_transient, pause, retry_after
 from .body import ContentBody
+from .connections import new_client
 from .credentials import CredentialSources
+from .notices import Notices
 from .options import RegistryOptions, base_url, is_local
+from .pace import Pace, SteadyBody
 from .problems import Answer, broken, refused
 
-CONNECT_TIMEOUT = 10.0
-READ_TIMEOUT = 60.0
-COMMIT_TIMEOUT = 300.0
-"""Seconds until the answer to a closing PUT: the registry may hash the whole blob first."""
-WRITE_TIMEOUT = 60.0
+if TYPE_CHECKING:
+    import httpcore
+
 MAX_REDIRECTS = 5
+LANES = 4
+"""Pieces of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
 _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
 _ERROR_BODY = 64 * 1024
+_UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,6 @@ class Call:
         headers: Request headers.
         body: Request body.
         limit: Largest body accepted in an answer, in bytes.
-        read_timeout: Seconds without a byte of the answer.
         follow: Whether redirects are followed.
     """
 
@@ -60,7 +64,6 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | ContentBody | None = None
     limit: int = 4 * MiB
-    read_timeout: float = READ_TIMEOUT
     follow: bool = True
 
 
@@ -70,6 +73,10 @@ class Host:
     Args:
         name: Host with its port, as the user wrote it.
         options: See `RegistryOptions`.
+
+    Attributes:
+        latency: The least number of seconds that an answer took to begin.
+        lanes: Permits to read ahead.
 
     Raises:
         UsageError: the options cannot work.
@@ -84,10 +91,19 @@ class Host:
         except httpx.InvalidURL as exc:
             raise UsageError(f"{name} is not a valid registry host ({exc})") from None
         self.backoff = Backoff()
+        self._notices = Notices()
         self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
+        self.latency = math.inf
+        self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
+        self._lines: weakref.WeakSet[httpcore.NetworkStream] = weakref.WeakSet()
         self._own: httpx.Client | None = None
         self._foreign: httpx.Client | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the registry wants its users to know, bounded, without secrets ("Warnings")."""
+        return [self.auth.redact(text) for text in self._notices.texts]
 
     def request(self, call: Call, accept: tuple[int, ...] | None = (200,)) -> Answer:
         """Send until there is an answer with one of the statuses in `accept`; None accepts what is not transient.
@@ -124,12 +140,19 @@ class Host:
         """Read an open response to its end; one that is no success only up to 64 KiB."""
         limit = call.limit if response.is_success else _ERROR_BODY
         data = bytearray()
+        pace, start = Pace(self.options.timeouts), time.monotonic()
         # A HEAD is read too: only a response at its end gives its connection back.
         for piece in response.iter_bytes():
             data += piece
+            now = time.monotonic()
+            pace.moved(len(piece), now - start)
+            start = now
             if len(data) > limit:
                 if response.is_success:
-                    raise LimitError(f"{call.owner}: the answer to {call.what} is larger than {limit} bytes")
+                    raise LimitError(
+                        f"{call.owner}: the answer to {call.what} is larger than {limit} bytes",
+                        hint="check the name; if it is right, do not trust this registry",
+                    )
                 break
         return Answer(response.status_code, response.headers, bytes(data[:limit]), response.url)
 
@@ -139,7 +162,7 @@ class Host:
         url = self.url(call.url, call)
         for _ in range(MAX_REDIRECTS + 1):
             response = self._send(call, url)
-            self.backoff.answered = True
+            self._heed(response)
             location = response.headers.get("location")
             allowed = _FOLLOWED.get(response.status_code, () if response.status_code not in (307, 308) else None)
             if not (call.follow and location) or (allowed is not None and call.method not in allowed):
@@ -149,7 +172,7 @@ class Host:
             finally:
                 response.close()
             url = self.url(location, call, url)
-        raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times")
+        raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=_UNSAFE)
 
     def url(self, target: str, call: Call, base: httpx.URL | None = None) -> httpx.URL:
         """Resolve a path, `Location` or link that the registry gave.
@@ -161,7 +184,9 @@ class Host:
         try:
             url = httpx.URL(urljoin(str(base), target))
         except (httpx.InvalidURL, ValueError):
-            raise StoreError(f"{call.owner}: {call.what} failed because the registry gave no valid address") from None
+            raise StoreError(
+                f"{call.owner}: {call.what} failed because the registry gave no valid address", hint=_UNSAFE
+            ) from None
         reason = None
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
             reason = "an address that is no plain web address"
@@ -172,7 +197,7 @@ class Host:
         if reason:
             raise StoreError(
                 f"{call.owner}: {call.what} failed because the registry pointed to {reason}",
-                hint="the registry, or a proxy before it, is not set up safely; ask its administrator",
+                hint=_UNSAFE,
             )
         return url
 
@@ -181,13 +206,21 @@ class Host:
         if isinstance(problem, OcibridgeError):
             return problem
         if isinstance(problem, Exception):
-            return broken(self.name, call.owner, call.what, problem)
+            return broken(self._name_of(problem), call.owner, call.what, problem)
         error = refused(self.name, call.owner, call.what, problem)
         error.message = self.auth.redact(error.message)
         if problem.status in (401, 403) and self.auth.complaint:
             error.hint = f"{error.hint}; {self.auth.complaint}"
         error.args = (error.message,)
         return error
+
+    def interrupt(self) -> None:
+        """Break every connection, so that all who wait for one stop at once; for another thread."""
+        self.backoff.stop()
+        for line in list(self._lines):
+            with suppress(OSError):
+                # Not the method of a TLS socket: that one changes what another thread is using.
+                socket.socket.shutdown(line.get_extra_info("socket"), socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Give back all connections and wake all who wait."""
@@ -197,29 +230,60 @@ class Host:
                 if client is not None:
                     client.close()
 
+    def _name_of(self, exc: Exception) -> str:
+        """The host that an exception is about: this one, or where it sent us."""
+        try:
+            url = exc.request.url if isinstance(exc, httpx.RequestError) else self.origin
+        except RuntimeError:
+            return self.name  # raised outside of a request
+        return self.name if same_origin(url, self.origin) else url.netloc.decode("ascii", "replace")
+
+    def _heed(self, response: httpx.Response) -> None:
+        """Take from an answer what concerns the host as a whole."""
+        self.backoff.answered = True
+        if same_origin(response.url, self.origin):
+            self._notices.add(response.headers)
+            seconds = exhausted(response.headers) or 0.0
+            if seconds <= self.options.retries.patience:
+                self.backoff.hold(seconds)
+
     def _send(self, call: Call, url: httpx.URL) -> httpx.Response:
         own = same_origin(url, self.origin)
         client = self._client(own)
         headers = {**call.headers}
+        timeouts = self.options.timeouts
         stream = None
         if isinstance(call.body, ContentBody):
             headers["Content-Length"] = str(call.body.length)
-            stream = call.body
+            stream = SteadyBody(call.body, timeouts)
+        elif call.body:
+            headers["Content-Length"] = str(len(call.body))
+            stream = SteadyBody(httpx.ByteStream(call.body), timeouts)
+        read = timeouts.commit if call.method == "PUT" else timeouts.read
         request = client.build_request(
             call.method,
             url,
             headers=headers,
-            content=stream if stream is not None else call.body,
-            timeout=httpx.Timeout(CONNECT_TIMEOUT, read=call.read_timeout, write=WRITE_TIMEOUT, pool=None),
+            content=stream,
+            timeout=httpx.Timeout(timeouts.connect, read=read, write=timeouts.write, pool=None),
         )
+        request.extensions["trace"] = self._trace
         auth = self.auth.flow(call.scope) if own and call.scope is not None else None
-        return client.send(request, auth=auth, stream=True, follow_redirects=False)
+        started = time.monotonic()
+        response = client.send(request, auth=auth, stream=True, follow_redirects=False)
+        if call.body is None:
+            self.latency = min(self.latency, time.monotonic() - started)
+        return response
+
+    def _trace(self, event: str, details: Mapping[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._lines.add(details["return_value"])
 
     def _client(self, own: bool) -> httpx.Client:
         with self._lock:
             client = self._own if own else self._foreign
             if client is None:
-                client = _new_client(self.options, own, self.origin)
+                client = new_client(self.options, own, self.origin)
                 if own:
                     self._own = client
                 else:
@@ -268,8 +332,12 @@ class Attempts:
         if isinstance(problem, Answer):
             tries = retry.attempts if again or is_transient(problem.status) else 1
         else:
+            # Who breaks a connection is there, even without an answer.
+            backoff.answered |= not isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout)
             tries = allowed_tries(problem, retry, backoff.answered)
-        asked = retry_after(problem) if isinstance(problem, Answer) else None
+        asked = retry_after(problem.headers) if isinstance(problem, Answer) else None
+        if asked is None and isinstance(problem, Answer) and problem.status == 429:
+            asked = exhausted(problem.headers)
         if self.failures >= tries or (asked or 0.0) > retry.patience:
             error = self._host.error(self._call, problem)
             if asked and asked > retry.patience:
@@ -322,64 +390,3 @@ class Hosts:
 def without_secrets(options: RegistryOptions) -> RegistryOptions:
     """The same options without user and password, for another host than the one they were given for."""
     return replace(options, username=None, password=None)
-
-
-def _new_client(options: RegistryOptions, own: bool, origin: httpx.URL) -> httpx.Client:
-    logging.getLogger("httpx").addFilter(_hide_query)
-    plain = own and origin.scheme == "http"
-    return httpx.Client(
-        # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _tls(options, own),
-        headers={"User-Agent": user_agent(), "Accept-Encoding": "identity", "Accept": "*/*"},
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0),
-        follow_redirects=False,
-        # As in Go's net/http, which every other registry client uses: no proxy for the machine itself.
-        trust_env=not is_local(origin.host),
-    )
-
-
-def _tls(options: RegistryOptions, own: bool) -> ssl.SSLContext:
-    for path in (options.ca_file, options.cert_file, options.key_file):
-        if path is not None:
-            with reading(path), open(path, "rb"):
-                pass
-    try:
-        # For the registry, the authority given is the only one (as with the ORAS command line); the hosts that it
-        # sends us to are often public ones.
-        context = ssl.create_default_context(cafile=options.ca_file if own else None)
-        if not own and options.ca_file:
-            context.load_verify_locations(cafile=options.ca_file)
-        if own and options.cert_file:
-            context.load_cert_chain(options.cert_file, options.key_file, password="")
-    except (ssl.SSLError, ValueError) as exc:
-        raise UsageError(
-            "the certificate files cannot be used "
-            f"({', '.join(str(p) for p in (options.ca_file, options.cert_file, options.key_file) if p)})",
-            hint="--ca-file, --cert-file and --key-file need PEM files, the key without a password",
-        ) from exc
-    if options.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif not options.ca_file and not context.get_ca_certs():
-        import certifi  # a dependency of httpx; for machines that have no certificate store
-
-        context.load_verify_locations(cafile=certifi.where())
-    return context
-
-
-def _hide_query(record: logging.LogRecord) -> bool:
-    if isinstance(record.args, tuple):
-        record.args = tuple(
-            arg.copy_with(query=None) if isinstance(arg, httpx.URL) and arg.query else arg for arg in record.args
-        )
-    return True
-
-
-@lru_cache(maxsize=1)
-def user_agent() -> str:
-    """`ocibridge/<version>`."""
-    try:
-        return f"ocibridge/{metadata.version('ocibridge')}"
-    except metadata.PackageNotFoundError:
-        return "ocibridge/0"

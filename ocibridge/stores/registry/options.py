@@ -33,6 +33,27 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long a host may be silent. There is none for a whole transfer, which takes as long as it takes.
+
+    Attributes:
+        connect: Seconds until a connection stands.
+        read: Seconds without a byte of an answer.
+        commit: The same for the answer to a closing PUT, before which a registry may hash the whole blob.
+        write: Seconds in which the host takes nothing at all of a request.
+        rate: Least bytes per second, in either direction.
+        window: Seconds over which `rate` is taken.
+    """
+
+    connect: float = 10.0
+    read: float = 60.0
+    commit: float = 300.0
+    write: float = 60.0
+    rate: int = 256
+    window: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryOptions:
     """How to talk to a registry; the command line's flags of the same names.
 
@@ -47,6 +68,7 @@ class RegistryOptions:
         password: Password of `username`.
         limits: See `ocibridge.settings.Limits`.
         retries: See `Retry`.
+        timeouts: See `Timeouts`.
     """
 
     plain_http: bool | None = None
@@ -59,6 +81,7 @@ class RegistryOptions:
     password: str | None = field(default=None, repr=False)
     limits: Limits = DEFAULT_LIMITS
     retries: Retry = Retry()
+    timeouts: Timeouts = Timeouts()
 
 
 def is_local(hostname: str) -> bool:

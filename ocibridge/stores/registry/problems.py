@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import httpx
 
 from ...errors import AuthenticationError, IntegrityError, NetworkError, NotFound, OcibridgeError, StoreError
+from .pace import TooSlow
 
 _HTTPS_SPOKEN = "HTTP request to an HTTPS server"
 
@@ -42,8 +43,8 @@ def error_code(answer: Answer) -> tuple[str | None, str | None]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None, None
     return (
-        _printable(code, 60) if isinstance(code, str) and code else None,
-        _printable(message, 200) if isinstance(message, str) and message else None,
+        printable(code, 60) if isinstance(code, str) and code else None,
+        printable(message, 200) if isinstance(message, str) and message else None,
     )
 
 
@@ -75,7 +76,7 @@ def refused(host: str, owner: str, what: str, answer: Answer) -> OcibridgeError:
     return StoreError(message, hint=_hint(answer, code), status=status, code=code)
 
 
-def _hint(answer: Answer, code: str | None) -> str | None:
+def _hint(answer: Answer, code: str | None) -> str:
     if answer.status == 400 and _HTTPS_SPOKEN.encode() in answer.body:
         return "the registry speaks HTTPS; use --no-plain-http"
     if answer.status == 429:
@@ -88,7 +89,9 @@ def _hint(answer: Answer, code: str | None) -> str | None:
         return "the registry does not allow this operation; ask its administrator"
     if 300 <= answer.status < 400:
         return "the registry moved; use its new name"
-    return "the registry has a problem of its own; try again later" if answer.status >= 500 else None
+    if answer.status >= 500:
+        return "the registry has a problem of its own; try again later"
+    return "the registry, or a proxy before it, does not take this request; ask its administrator"
 
 
 def broken(host: str, owner: str, what: str, exc: Exception) -> NetworkError:
@@ -100,7 +103,7 @@ def broken(host: str, owner: str, what: str, exc: Exception) -> NetworkError:
                 hint="name the authority that signed it with --ca-file, or skip the check with --insecure",
             )
         if isinstance(cause, ssl.SSLError):
-            reason = _printable(getattr(cause, "reason", None) or "TLS error", 80).replace("_", " ").lower()
+            reason = printable(getattr(cause, "reason", None) or "TLS error", 80).replace("_", " ").lower()
             return NetworkError(
                 f"{owner}: no TLS connection to {host} ({reason})",
                 hint="use --plain-http if the registry speaks HTTP, --cert-file if it asks for a client certificate",
@@ -113,15 +116,29 @@ def broken(host: str, owner: str, what: str, exc: Exception) -> NetworkError:
             )
     if isinstance(exc, httpx.ConnectTimeout):
         return NetworkError(f"{owner}: {host} does not answer", hint="check the name, the port and your network")
+    if isinstance(exc, TooSlow):
+        return NetworkError(
+            f"{owner}: {what} failed because the line to {host} is too slow ({exc})",
+            hint="check the network; try again later",
+        )
     if isinstance(exc, httpx.TimeoutException):
         return NetworkError(f"{owner}: {what} failed because {host} stopped answering", hint="try again later")
     if isinstance(exc, httpx.ProxyError):
         return NetworkError(f"{owner}: the proxy before {host} refused", hint="check HTTPS_PROXY and NO_PROXY")
-    kind = "spoke no HTTP" if isinstance(exc, httpx.RemoteProtocolError) else "broke the connection"
+    if isinstance(exc, httpx.RemoteProtocolError) and not _hung_up(exc):
+        return NetworkError(
+            f"{owner}: {what} failed because {host} spoke no HTTP ({type(exc).__name__})",
+            hint="check the host and the port, and --plain-http",
+        )
     return NetworkError(
-        f"{owner}: {what} failed because {host} {kind} ({type(exc).__name__})",
+        f"{owner}: {what} failed because {host} broke the connection ({type(exc).__name__})",
         hint="try again; if it stays so, check the network, and --plain-http",
     )
+
+
+def _hung_up(exc: httpx.RemoteProtocolError) -> bool:
+    """Whether the line ended too early, which httpx reports as it reports an answer that is no HTTP."""
+    return any(words in str(exc) for words in ("disconnected", "closed connection", "ended early"))
 
 
 def causes(exc: BaseException) -> Iterator[BaseException]:
@@ -132,6 +149,7 @@ def causes(exc: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _printable(text: str, length: int) -> str:
+def printable(text: str, length: int) -> str:
+    """`text` on one line without control characters, cut to `length` characters."""
     clean = "".join(char if char.isprintable() else " " for char in text[: 2 * length])
     return clean if len(clean) <= length else clean[: length - 3] + "..."

@@ -6,12 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from urllib.parse import quote, urljoin
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import httpx
 
-from ...content import Content
-from ...errors import IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
+from ...content import Content, Reader
+from ...errors import IntegrityError, LimitError, NetworkError, NotFound, OcibridgeError, StoreError
 from ...model import ByteCount, ignore_bytes
 from ...oci import (
     MEDIA_TYPE_DOCKER_INDEX,
@@ -21,12 +23,14 @@ from ...oci import (
     Descriptor,
     Index,
     parse_document,
+    parse_json,
     sha256_digest,
 )
 from .auth import Scope, repository_scope, same_origin
-from .download import BlobReader
 from .http import Call, Host
+from .notes import LEAST, UploadNote
 from .problems import Answer
+from .ranges import open_blob
 from .upload import BlobUpload
 
 ACCEPTED_MANIFESTS = (
@@ -93,7 +97,10 @@ class Repository:
         what = f"pushing the manifest {target}"
         limit = self.host.options.limits.manifest
         if len(data) > limit:
-            raise LimitError(f"{self.owner}: {what} failed because it is larger than {limit} bytes")
+            raise LimitError(
+                f"{self.owner}: {what} failed because it is larger than {limit} bytes",
+                hint="put the files into fewer layers",
+            )
         call = self.call("PUT", f"manifests/{target}", what, "pull,push", {"Content-Type": media_type}, data)
         answer = self.host.request(call, accept=(200, 201, 202))
         self._compare(answer, data, what)
@@ -113,18 +120,34 @@ class Repository:
         """Whether the registry holds the blob, in its size where it says one ("Checking if content exists")."""
         call = self.call("HEAD", f"blobs/{descriptor.digest}", f"looking for the blob {descriptor.digest}")
         answer = self.host.request(call, accept=(200, 403, 404))
-        if answer.status != 200:
-            # A storage host that the registry redirects to may refuse HEAD; then the blob is sent once more.
-            if answer.status == 403 and same_origin(answer.url, self.host.origin):
+        if answer.status == 403:
+            if same_origin(answer.url, self.host.origin):
                 raise self.host.error(call, answer)
+            # The address of a storage host that the registry redirects to may be signed for GET alone.
+            return self._gives_blob(descriptor)
+        if answer.status != 200:
             return False
         length = answer.headers.get("content-length")
         return length is None or length == str(descriptor.size)
 
-    def open_blob(self, descriptor: Descriptor, offset: int = 0) -> BlobReader:
+    def _gives_blob(self, descriptor: Descriptor) -> bool:
+        """Whether the first byte of a blob can be had, and its size is right."""
+        what = f"looking for the blob {descriptor.digest}"
+        call = self.call("GET", f"blobs/{descriptor.digest}", what, headers={"Range": "bytes=0-0"})
+        try:
+            response = self.host.open(call)
+        except httpx.HTTPError:
+            return False
+        response.close()
+        _, _, size = response.headers.get("content-range", "").partition("/")
+        if response.status_code == 200:
+            size = response.headers.get("content-length", "")
+        return response.status_code in (200, 206) and bool(size == str(descriptor.size))
+
+    def open_blob(self, descriptor: Descriptor, offset: int = 0) -> Reader:
         """The bytes of a blob from an offset, unverified. See `BlobReader`."""
         call = self.call("GET", f"blobs/{descriptor.digest}", f"pulling the blob {descriptor.digest}")
-        return BlobReader(self.host, call, descriptor.size, offset)
+        return open_blob(self.host, call, descriptor.size, offset)
 
     def push_blob(
         self,
@@ -132,9 +155,29 @@ class Repository:
         content: Content,
         on_bytes: ByteCount = ignore_bytes,
         chunk: int | None = None,
+        notes: Path | None = None,
     ) -> None:
         """Send a blob. See `BlobUpload`."""
-        BlobUpload(self.host, self.name, descriptor, content, on_bytes, chunk).run()
+        with self.note(notes, descriptor.digest, descriptor.size) as note:
+            BlobUpload(self.host, self.name, descriptor, content, on_bytes, note, chunk).run()
+
+    def note(self, folder: Path | None, blob: str, size: int) -> UploadNote:
+        """The note on the upload of a blob; none for a small one."""
+        return UploadNote(folder if size >= LEAST else None, f"{self.host.origin}/{self.name}", blob)
+
+    def is_new(self) -> bool:
+        """Whether the repository has no tag ("Listing Tags"); False where nobody can tell."""
+        call = self.call("GET", "tags/list?n=1", "listing the tags")
+        try:
+            answer = self.host.request(call, accept=(200, 404))
+            if answer.status == 404:
+                return True
+            document: Any = parse_json(answer.body, f"the list of tags of {self.owner}", call.limit)
+        except NetworkError:
+            raise
+        except OcibridgeError:
+            return False
+        return isinstance(document, dict) and document.get("tags", "unknown") in (None, [])
 
     def mount_blob(self, digest: str, source: str) -> bool:
         """Take a blob over from another repository of this host; False where the registry does not ("Mounting")."""
@@ -150,8 +193,8 @@ class Repository:
         location = answer.headers.get("location")
         if answer.status == 202 and location:
             # The registry has started an upload instead; it is not needed.
-            target = urljoin(str(answer.url), location)
             with suppress(httpx.HTTPError, OcibridgeError):
+                target = str(self.host.url(location, call, answer.url))
                 self.host.once(Call("DELETE", target, call.what, self.owner, scope=call.scope))
         return answer.status == 201
 
@@ -163,12 +206,13 @@ class Repository:
         # GHCR redirects this one to a page that answers 429 (seen in artifacthub#4785), so redirects are not followed.
         call = self.call("GET", f"referrers/{digest}", what, headers={"Accept": MEDIA_TYPE_INDEX}, follow=False)
         found: list[Descriptor] = []
-        seen = set()
+        seen: set[str] = set()
         while True:
             try:
                 answer = self.host.request(call)
             except StoreError as exc:
-                if exc.status is None:
+                # What is forbidden is not absent, and pages that were read are not to be forgotten.
+                if exc.status in (None, 401, 403) or seen:
                     raise
                 return self.fallback_referrers(digest)[0]
             if not answer.headers.get("content-type", "").startswith(MEDIA_TYPE_INDEX):
@@ -176,11 +220,15 @@ class Repository:
             index = parse_document(Index, answer.body, f"{self.owner}: {what}", call.limit)
             found += index.manifests
             seen.add(call.url)
-            following = next_page(answer.headers.get("link"), answer.url)
+            link = next_link(answer.headers.get("link"))
+            following = None if link is None else str(self.host.url(link, call, answer.url))
             if following is None or following in seen or len(seen) >= MAX_PAGES:
                 return found
             if not same_origin(httpx.URL(following), self.host.origin):
-                raise StoreError(f"{self.owner}: {what} failed because the next page is on another host")
+                raise StoreError(
+                    f"{self.owner}: {what} failed because the next page is on another host",
+                    hint="the registry, or a proxy before it, is not set up safely; ask its administrator",
+                )
             call = self.call("GET", following, what, headers=call.headers, follow=False)
 
     def fallback_referrers(self, digest: str) -> tuple[list[Descriptor], bytes | None]:
@@ -215,11 +263,21 @@ class Repository:
         """A call on a path of this repository, or on a whole URL."""
         url = path if "://" in path else f"/v2/{self.name}/{path}"
         scope: Scope = repository_scope(self.name, actions)
-        limit = self.host.options.limits.manifest
-        return Call(method, url, what, self.owner, scope, headers or {}, body, limit=limit, follow=follow)
+        options = self.host.options
+        return Call(
+            method,
+            url,
+            what,
+            self.owner,
+            scope,
+            headers or {},
+            body,
+            limit=options.limits.manifest,
+            follow=follow,
+        )
 
 
-def next_page(link: str | None, base: httpx.URL) -> str | None:
-    """The URL of the next page in a `Link` header (RFC 8288), if there is one."""
-    match = _NEXT.search(link or "")
-    return urljoin(str(base), match[1]) if match else None
+def next_link(header: str | None) -> str | None:
+    """The address of the next page in a `Link` header (RFC 8288), as it stands there, if there is one."""
+    match = _NEXT.search(header or "")
+    return match[1] if match else None

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...content import Content, Reader
 from ...errors import FormatError
+from ...layers import OnePass
 from ...model import ByteCount, ignore_bytes
 from ...oci import Descriptor, Digest, RegistryReference, parse_digest, parse_json
 from ..base import Store
 from .http import Hosts
 from .options import RegistryOptions
 from .repository import ACCEPTED_MANIFESTS, Repository
+from .stream import BlobStream, takes_streams
 
 if TYPE_CHECKING:
     from .client import OrasRegistry
@@ -89,7 +91,18 @@ class RegistryStore(Store):
             IntegrityError: the content does not have the digest or size of the descriptor.
             StoreError: the registry refused it or could not be reached.
         """
-        self.repository.push_blob(descriptor, content, on_bytes)
+        self.repository.push_blob(descriptor, content, on_bytes, notes=self.notes)
+
+    def streams(self) -> bool:
+        """Whether the host may take streams, and the repository has no tag yet."""
+        return takes_streams(self.repository.host) and self.repository.is_new()
+
+    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Send a blob while it is hashed; see `Store.stream_blob` and `BlobStream`."""
+        if not takes_streams(self.repository.host):
+            return False
+        with self.repository.note(self.notes if key else None, key or "", reading.size or 0) as note:
+            return BlobStream(self.repository.host, self.repository.name, reading, on_bytes, note).run()
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
         """Store a manifest byte for byte, under a tag or by digest alone.
@@ -128,6 +141,15 @@ class RegistryStore(Store):
         """Manifests whose subject is `digest`, from the referrers API or the fallback tag."""
         found = self.repository.referrers(parse_digest(digest, self.name))
         return [entry for entry in found if artifact_type in (None, entry.artifact_type)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the registry has sent in `Warning` headers, bounded, each once."""
+        return [f"{self.repository.host.name} says: {text}" for text in self.repository.host.warnings]
+
+    def interrupt(self) -> None:
+        """Break all connections to the host; see `Store.interrupt`."""
+        self.repository.host.interrupt()
 
     def __enter__(self) -> RegistryStore:
         return self

@@ -7,27 +7,20 @@ a proxy that refuses long requests (413), or a line or server that breaks them t
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
-from urllib.parse import quote, urljoin
-
-import httpx
-
 from ...content import Content
-from ...errors import IntegrityError, OcibridgeError, StoreError
+from ...errors import IntegrityError, NetworkError, StoreError
 from ...model import ByteCount
 from ...oci import Descriptor
 from ...settings import KiB, MiB
-from .auth import Scope
 from .body import ContentBody
-from .http import COMMIT_TIMEOUT, READ_TIMEOUT, Attempts, Call, Host
+from .http import Attempts, Host
+from .notes import UploadNote
 from .problems import Answer
+from .session import Problem, UploadSession
 
 CHUNK = 32 * MiB
 """First choice for the bytes of one PATCH; a quarter of it after each 413."""
 MIN_CHUNK = 256 * KiB
-_TYPE = {"Content-Type": "application/octet-stream"}
-_RANGE = re.compile(r"(?:bytes=)?0-(\d{1,19})")
 
 
 class BlobUpload:
@@ -39,6 +32,7 @@ class BlobUpload:
         descriptor: Digest and size that the registry is to hold in the end.
         content: The bytes.
         on_bytes: See `ContentBody`.
+        note: What an earlier process may have left of this upload, and what this one may leave.
         chunk: Bytes per request, to send chunks from the start; None sends one PUT.
     """
 
@@ -49,21 +43,17 @@ class BlobUpload:
         descriptor: Descriptor,
         content: Content,
         on_bytes: ByteCount,
+        note: UploadNote,
         chunk: int | None = None,
     ) -> None:
-        self._host = host
         self._descriptor = descriptor
         self._content = content
         self._on_bytes = on_bytes
+        self._note = note
         self._chunk = chunk
-        self._owner = f"{host.name}/{repository}"
-        self._path = f"/v2/{repository}/blobs"
-        self._what = f"pushing the blob {descriptor.digest}"
-        self._scope: Scope = (f"repository:{repository}:pull,push",)
-        self._location: str | None = None
-        self._least = 0
         self._counted = 0
-        self._attempts = Attempts(host, self._call("PUT", ""))
+        self._session = UploadSession(host, repository, f"pushing the blob {descriptor.digest}", note)
+        self._attempts = Attempts(host, self._session.call("PUT", ""))
 
     def run(self) -> None:
         """Send the blob; the registry holds it, verified, when this returns.
@@ -74,105 +64,81 @@ class BlobUpload:
         """
         if self._content.size != self._descriptor.size:
             raise IntegrityError(
-                f"{self._owner}: {self._what} failed because the source has {self._content.size} bytes"
+                f"{self._session.owner}: {self._session.what} failed because the source has {self._content.size} bytes"
                 f" where {self._descriptor.size} were promised",
                 hint="run the command again once nothing writes to the source",
             )
         try:
-            while not self._try():
-                self._cancel()
-        except BaseException:
+            while not (self._go_on() or self._try()):
+                self._session.leave(None)
+        except BaseException as exc:
+            # In this order: taking bytes back can raise again, where all work is to end.
+            self._session.leave(exc)
             self._rewind(0)
-            self._cancel()
             raise
+        self._note.forget()
+
+    def _go_on(self) -> bool:
+        """Send what is missing of an interrupted upload; False where it has to be sent from the start."""
+        if not self._session.open:
+            return False
+        kept = self._session.kept()
+        if kept and kept <= self._descriptor.size:
+            self._rewind(kept)
+            try:
+                if self._chunks(self._chunk or self._descriptor.size, kept):
+                    return True
+            except NetworkError:
+                raise
+            except (IntegrityError, StoreError):
+                # What the registry had is not the start of this blob, or it will not go on; a new upload may do.
+                pass
+        self._session.cancel()
+        return False
 
     def _try(self) -> bool:
         """Send everything once; False where it has to be sent again."""
         self._rewind(0)
-        self._start()
-        return self._one_put() if self._chunk is None else self._chunks(max(self._chunk, self._least))
-
-    def _start(self) -> None:
-        answer = self._host.request(self._call("POST", f"{self._path}/uploads/"), accept=(202,))
-        self._follow(answer)
-        minimum = answer.headers.get("oci-chunk-min-length", "")
-        self._least = int(minimum) if minimum.isascii() and minimum.isdigit() and len(minimum) < 19 else 0
-
-    def _follow(self, answer: Answer) -> None:
-        location = answer.headers.get("location")
-        if location:
-            self._location = urljoin(str(answer.url), location)
-        elif self._location is None:
-            raise StoreError(
-                f"{self._owner}: {self._what} failed because the registry gave no upload address",
-                hint="the registry does not follow the distribution specification; ask its administrator",
-            )
+        self._session.start()
+        return self._one_put() if self._chunk is None else self._chunks(self._chunk, 0)
 
     def _one_put(self) -> bool:
-        body = ContentBody(self._content, on_bytes=self._count)
-        problem = self._put(body)
+        problem = self._session.close(self._descriptor.digest, ContentBody(self._content, on_bytes=self._count))
         if problem is None:
             return True
-        if isinstance(problem, Answer) and problem.status == 413 and self._descriptor.size > MIN_CHUNK:
+        if _too_large(problem) and self._descriptor.size > MIN_CHUNK:
             self._chunk = min(CHUNK, max(MIN_CHUNK, self._descriptor.size // 2))
+            self._session.cancel()
             return False
-        self._attempts.failed(problem)
+        self._attempts.failed(problem, again=_lost(problem))
         if self._attempts.failures >= 2 and self._descriptor.size > CHUNK:
             self._chunk = CHUNK
         return False
 
-    def _chunks(self, chunk: int) -> bool:
-        offset = 0
+    def _chunks(self, chunk: int, offset: int) -> bool:
+        chunk = max(chunk, self._session.least)
         while offset < self._descriptor.size:
             length = min(chunk, self._descriptor.size - offset)
-            problem = self._patch(offset, length)
+            problem = self._session.patch(ContentBody(self._content, offset, length, self._count), offset)
             if problem is None:
                 offset += length
+                self._attempts.progress()
                 continue
-            status = problem.status if isinstance(problem, Answer) else None
-            if status == 413 and length > max(MIN_CHUNK, self._least):
-                self._chunk = max(MIN_CHUNK, chunk // 4)
+            if _too_large(problem) and length > max(MIN_CHUNK, self._session.least):
+                self._chunk = max(MIN_CHUNK, min(CHUNK, chunk // 4))
+                self._session.cancel()
                 return False
-            self._attempts.failed(problem, again=status in (404, 416))
-            kept = self._status()
+            self._attempts.failed(problem, again=_lost(problem))
+            kept = self._session.kept()
             if kept is None or not offset <= kept <= offset + length:
+                self._session.cancel()
                 return False
             offset = kept
             self._rewind(offset)
-        problem = self._put(None)
+        problem = self._session.close(self._descriptor.digest)
         if problem is not None:
-            self._attempts.failed(problem)
+            self._attempts.failed(problem, again=_lost(problem))
         return problem is None
-
-    def _patch(self, offset: int, length: int) -> Answer | httpx.HTTPError | None:
-        body = ContentBody(self._content, offset, length, self._count)
-        headers = {"Content-Range": f"{offset}-{offset + length - 1}"}
-        try:
-            answer = self._host.once(self._call("PATCH", self._location or "", headers, body))
-        except httpx.HTTPError as exc:
-            return exc
-        # 201 is what ECR says; its Range stands still, so our own count is the one that holds.
-        if answer.status not in (201, 202, 204):
-            return answer
-        self._follow(answer)
-        self._attempts.progress()
-        return None
-
-    def _put(self, body: ContentBody | None) -> Answer | httpx.HTTPError | None:
-        """Close the upload; None if the registry now has the blob."""
-        try:
-            answer = self._host.once(self._call("PUT", self._closing(), body=body))
-        except httpx.HTTPError as exc:
-            return None if self._arrived() else exc
-        if answer.status in (201, 204):
-            announced = answer.headers.get("docker-content-digest")
-            if announced and announced != self._descriptor.digest:
-                raise IntegrityError(
-                    f"{self._owner}: {self._what} failed because the registry stored it under another digest",
-                    hint="do not trust this registry until it is repaired",
-                )
-            return None
-        return None if answer.status in (200, 202) and self._arrived() else answer
 
     def _count(self, count: int) -> None:
         self._counted += count
@@ -183,46 +149,11 @@ class BlobUpload:
         if self._counted != offset:
             self._count(offset - self._counted)
 
-    def _closing(self) -> str:
-        location = self._location or ""
-        # Appended as text: the query is the registry's own and must come back byte for byte.
-        return f"{location}{'&' if '?' in location else '?'}digest={quote(self._descriptor.digest, safe='')}"
 
-    def _status(self) -> int | None:
-        """How many bytes the registry has of an interrupted upload; None where it lost it."""
-        try:
-            answer = self._host.request(self._call("GET", self._location or ""), accept=(204,))
-        except StoreError:
-            return None
-        self._follow(answer)
-        match = _RANGE.fullmatch(answer.headers.get("range", "").strip())
-        # An empty upload is "0-0", just as one of a single byte is.
-        return None if match is None else (int(match[1]) + 1 if int(match[1]) else 0)
+def _too_large(problem: Problem) -> bool:
+    return isinstance(problem, Answer) and problem.status == 413
 
-    def _arrived(self) -> bool:
-        """Whether the registry has the blob although its answer was lost."""
-        try:
-            answer = self._host.once(self._call("HEAD", f"{self._path}/{self._descriptor.digest}"))
-        except (httpx.HTTPError, OcibridgeError):
-            return False
-        return answer.status == 200
 
-    def _cancel(self) -> None:
-        location, self._location = self._location, None
-        if location is not None:
-            with suppress(httpx.HTTPError, OcibridgeError):
-                self._host.once(self._call("DELETE", location))
-
-    def _call(
-        self, method: str, url: str, headers: dict[str, str] | None = None, body: ContentBody | None = None
-    ) -> Call:
-        return Call(
-            method,
-            url,
-            self._what,
-            self._owner,
-            scope=self._scope,
-            headers={**_TYPE, **(headers or {})},
-            body=body,
-            read_timeout=COMMIT_TIMEOUT if method == "PUT" else READ_TIMEOUT,
-        )
+def _lost(problem: Problem) -> bool:
+    """Whether the session is what is wrong, so that another one may do."""
+    return isinstance(problem, Answer) and problem.status in (404, 416)

@@ -153,7 +153,7 @@ def test_nothing_but_what_comes_too_early_is_kept_twice(tmp_path: Path) -> None:
         for file in model.files:
             with file.content.open() as reader:
                 target.write(file.path, file.size, reader)
-            (waiting,) = (each for each in tmp_path.iterdir() if each.suffix == ".files")
+            (waiting,) = tmp_path.glob(".*.ocibridge/waiting")
             assert list(waiting.iterdir()) == []
         target.commit()
 

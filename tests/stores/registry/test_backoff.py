@@ -15,8 +15,9 @@ import pytest
 
 from ocibridge.errors import NetworkError
 from ocibridge.stores.registry import Retry
-from ocibridge.stores.registry.backoff import Backoff, allowed_tries, is_transient, pause, retry_after
-from ocibridge.stores.registry.problems import Answer, broken
+from ocibridge.stores.registry.backoff import Backoff, allowed_tries, exhausted, is_transient, pause, retry_after
+from ocibridge.stores.registry.pace import TooSlow
+from ocibridge.stores.registry.problems import broken
 
 RETRY = Retry()
 
@@ -26,8 +27,8 @@ def caused(exc: Exception, cause: Exception) -> Exception:
     return exc
 
 
-def answer(value: str) -> Answer:
-    return Answer(429, httpx.Headers({b"Retry-After": value.encode()}), b"", httpx.URL("http://h/"))
+def asking(value: str) -> httpx.Headers:
+    return httpx.Headers({b"Retry-After": value.encode()})
 
 
 def test_pauses_grow_and_stay_bounded() -> None:
@@ -38,14 +39,31 @@ def test_pauses_grow_and_stay_bounded() -> None:
 
 @pytest.mark.parametrize("value", ["", "soon", "-3", "1.5", "٣", "9" * 30, "Fri, 99 Foo 2026", "\x00"])
 def test_retry_after_nonsense(value: str) -> None:
-    assert retry_after(answer(value)) is None
+    assert retry_after(asking(value)) is None
 
 
 def test_retry_after() -> None:
-    assert retry_after(answer("7")) == 7
+    assert retry_after(asking("7")) == 7
     moment = datetime.now(timezone.utc) + timedelta(seconds=100)
-    assert 95 < (retry_after(answer(format_datetime(moment, usegmt=True))) or 0) <= 100
-    assert retry_after(answer("Wed, 21 Oct 2015 07:28:00 GMT")) == 0
+    assert 95 < (retry_after(asking(format_datetime(moment, usegmt=True))) or 0) <= 100
+    assert retry_after(asking("Wed, 21 Oct 2015 07:28:00 GMT")) == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"RateLimit-Remaining": "1", "RateLimit-Reset": "9"}, None),
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "9"}, 9),
+        ({"RateLimit-Remaining": "0;w=21600"}, None),  # Docker Hub
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, None),
+        ({"RateLimit": '"pulls";r=0;t=30'}, 30),
+        ({"RateLimit": '"a";r=5;t=30, "b";r=0;t=7;x=1, "c" ; r=0 ; t=8'}, 8),
+        ({"RateLimit": '"a";r=0, ;;, "b";t=9'}, None),
+    ],
+)
+def test_exhausted(headers: dict[str, str], seconds: float | None) -> None:
+    assert exhausted(httpx.Headers(headers)) == seconds
 
 
 def test_tries() -> None:
@@ -70,7 +88,10 @@ def test_transient() -> None:
         (httpx.ReadTimeout("x"), "stopped answering"),
         (httpx.ConnectTimeout("x"), "does not answer"),
         (httpx.ProxyError("x"), "NO_PROXY"),
-        (httpx.RemoteProtocolError("x"), "spoke no HTTP"),
+        (TooSlow("fewer than 9 bytes per second"), "too slow .fewer than 9 bytes"),
+        (httpx.RemoteProtocolError("illegal status line"), "spoke no HTTP"),
+        (httpx.RemoteProtocolError("Server disconnected without sending a response."), "broke the connection"),
+        (httpx.RemoteProtocolError("peer closed connection without sending"), "broke the connection"),
         (httpx.ReadError("token=abc"), r"broke the connection \(ReadError\)"),
         (caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z")), "no TLS connection"),
     ],

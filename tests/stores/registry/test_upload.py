@@ -188,6 +188,17 @@ def test_lost_session_starts_the_blob_again(server: FaultServer, store: Registry
     assert sum(counted) == len(DATA)
 
 
+@pytest.mark.parametrize("chunk", [None, 500_000])
+def test_a_session_that_is_lost_when_it_is_closed(
+    server: FaultServer, store: RegistryStore, counted: list[int], chunk: int | None
+) -> None:
+    upload = Chunks(server)
+    server.on("PUT", SESSION, Reply(404, b'{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}'), upload.put)
+    store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=chunk)
+    assert len(server.requests("POST")) == 2
+    assert sum(counted) == len(DATA)
+
+
 def test_416_for_ever_ends(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
     Chunks(server)
     server.on("PATCH", SESSION, Reply(416))
@@ -220,8 +231,9 @@ def test_foreign_location_gets_no_credentials(
     assert "sig" not in str(caught.value)
 
 
-def test_no_location(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
-    server.on("POST", START, Reply(202))
+@pytest.mark.parametrize("headers", [{}, {"Location": "http://[x/"}])
+def test_no_location(server: FaultServer, store: RegistryStore, counted: list[int], headers: dict[str, str]) -> None:
+    server.on("POST", START, Reply(202, headers=headers))
     with pytest.raises(StoreError, match="no upload address"):
         push(store, counted)
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the benchmark works, and the rounds that it runs there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ocibridge.settings import MiB
+
+from .measure import Row, Run, run, summary
+from .server import Server
+from .tools import Command
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command to measure.
+
+    Attributes:
+        measure: What it does; the first tool of a measure is what the others are compared with.
+        tool: Whose command it is.
+        command: Program and arguments.
+        server: The registry that it talks to.
+        kept: Whether it finds the home that the preparations have used, digest cache and all, and not an empty one.
+    """
+
+    measure: str
+    tool: str
+    command: Command
+    server: Server | None = None
+    kept: bool = False
+
+
+class Place:
+    """Folders and registries of the benchmark.
+
+    Args:
+        folder: An empty folder, with room for about six times the largest model.
+        pushes: Registry that is emptied before each run.
+        pulls: Registry that keeps what the preparations push to it.
+        settle: Whether to wait before each run until the disk has what the runs before have written.
+    """
+
+    def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool) -> None:
+        self.pushes, self.pulls = pushes, pulls
+        self.models, self.out = folder / "models", folder / "out"
+        self.missing: list[str] = []
+        self._settle = settle
+        self._home, self._kept, self._temp = folder / "home", folder / "kept", folder / "temp"
+        for each in (self.models, self.out, self._home, self._kept, self._temp):
+            each.mkdir()
+
+    def prepare(self, command: Command) -> None:
+        """Run a command that is not measured."""
+        run(command, env=self._env(self._kept))
+
+    def watched(self, command: Command) -> None:
+        """Run a command that is not measured, with an empty home."""
+        run(command, env=self._env(self._home))
+
+    def clear(self) -> None:
+        """Leave nothing of earlier runs: no output, no cache, nothing pushed, nothing that has to be written yet."""
+        for folder in (self.out, self._home, self._temp):
+            shutil.rmtree(folder)
+            folder.mkdir()
+        self.pushes.empty()
+        if self._settle:
+            os.sync()
+
+    def forget(self) -> None:
+        """Give the room of the models and of what was prepared from them back."""
+        self.clear()
+        self.pulls.empty()
+        for folder in (self.models, self._kept):
+            shutil.rmtree(folder)
+            folder.mkdir()
+
+    def rounds(self, cases: Sequence[Case], count: int) -> list[Row]:
+        """Measure the cases `count` times, in turns, so that a slow minute of the machine hits all of them.
+
+        Every round starts with another case. Cases whose program is not installed are left out, and named in `missing`.
+        """
+        there = [case for case in cases if self._installed(case)]
+        runs: dict[Case, list[Run]] = {case: [] for case in there}
+        for number in range(count):
+            first = number % len(there)
+            for case in (*there[first:], *there[:first]):
+                runs[case].append(self.measured(case))
+        self.clear()
+        return [summary(case.measure, case.tool, runs[case]) for case in there]
+
+    def measured(self, case: Case) -> Run:
+        """One run of a case."""
+        self.clear()
+        home = self._kept if case.kept else self._home
+        found = run(case.command, env=self._env(home), watch=(self.out, home, self._temp), server=case.server)
+        note(f"{case.measure}, {case.tool}: {found.wall:.2f} s, {found.rss / MiB:.0f} MiB")
+        return found
+
+    def _installed(self, case: Case) -> bool:
+        there = shutil.which(case.command[0]) is not None
+        if not there and case.command[0] not in self.missing:
+            self.missing.append(case.command[0])
+        return there
+
+    def _env(self, home: Path) -> dict[str, str]:
+        folders = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CACHE", "CONFIG", "DATA", "STATE")}
+        local = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
+        mine = {"HOME": str(home), "DOCKER_CONFIG": str(home), "TMPDIR": str(self._temp)}
+        return {**os.environ, **folders, **local, **mine}
+
+
+def note(text: str) -> None:
+    """Say how far it is."""
+    print(f"  {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines of the tools that are compared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .inputs import Blob
+
+Command = tuple[str, ...]
+
+# One POST and one PUT a blob, one after the other.
+CURL_PUSH = """
+uploads="http://$1/v2/$2/blobs/uploads/"
+shift 2
+while [ $# -gt 0 ]; do
+    location=$(curl -sS -o /dev/null -D - -X POST "$uploads" -H "Content-Length: 0" |
+        tr -d '\\r' | sed -n 's/^[Ll]ocation: //p')
+    curl -sS --fail -o /dev/null -X PUT -H "Content-Type: application/octet-stream" -T "$1" "$location&digest=$2"
+    shift 2
+done
+"""
+ORAS = """
+import sys, oras.client
+client = oras.client.OrasClient(insecure=True)
+if sys.argv[1] == "push":
+    client.push(target=sys.argv[2], files=sys.argv[3:], disable_path_validation=True)
+else:
+    client.pull(target=sys.argv[2], outdir=sys.argv[3])
+"""
+
+
+def ocibridge(*arguments: str) -> Command:
+    """The command as it is installed beside this Python."""
+    return (str(Path(sys.executable).with_name("ocibridge")), *arguments)
+
+
+def ocibridge_push(source: Path, target: str, *options: str) -> Command:
+    """A push without progress."""
+    return ocibridge("push", "--quiet", str(source), target, *options)
+
+
+def ocibridge_pull(source: str, dest: Path) -> Command:
+    """A pull without progress."""
+    return ocibridge("pull", "--quiet", source, str(dest))
+
+
+def curl_push(host: str, repository: str, blobs: Sequence[Blob]) -> Command:
+    """The blobs alone: curl is told their digests, and sends neither config nor manifest."""
+    pairs = [text for blob in blobs for text in (str(blob.path), blob.digest)]
+    return ("sh", "-ec", CURL_PUSH, "sh", host, repository, *pairs)
+
+
+def curl_pull(host: str, repository: str, blobs: Sequence[Blob], folder: Path, *options: str) -> Command:
+    """The blobs alone, unverified."""
+    pairs = [
+        text
+        for number, blob in enumerate(blobs)
+        for text in ("-o", str(folder / f"blob-{number}"), f"http://{host}/v2/{repository}/blobs/{blob.digest}")
+    ]
+    return ("curl", "-sS", "--fail", *options, *pairs)
+
+
+def skopeo_push(layout: Path, host: str, repository: str) -> Command:
+    """The artifact of a layout."""
+    target = f"docker://{host}/{repository}:v1"
+    return ("skopeo", "copy", "--preserve-digests", "--dest-tls-verify=false", f"oci:{layout}:v1", target)
+
+
+def skopeo_pull(host: str, repository: str, layout: Path) -> Command:
+    """An artifact into a new layout."""
+    source = f"docker://{host}/{repository}:v1"
+    return ("skopeo", "copy", "--preserve-digests", "--src-tls-verify=false", source, f"oci:{layout}:v1")
+
+
+def oras_push(host: str, repository: str, paths: Sequence[Path]) -> Command:
+    """Files as they are, folders as the package packs them: one tar.gz each."""
+    return (sys.executable, "-c", ORAS, "push", f"{host}/{repository}:v1", *map(str, paths))
+
+
+def oras_pull(host: str, repository: str, folder: Path) -> Command:
+    """Everything of an artifact."""
+    return (sys.executable, "-c", ORAS, "pull", f"{host}/{repository}:v1", str(folder))
+
+
+def python(code: str) -> Command:
+    """A line of Python, in the environment of the others."""
+    return (sys.executable, "-c", code)

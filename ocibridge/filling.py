@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing large files fast: behind what is there already, on the disk early, hashed beside the writing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import cycle
+from pathlib import Path
+from queue import SimpleQueue
+
+from .content import Reader, fill
+from .journal import MARK
+from .settings import READ_SIZE, MiB
+
+BESIDE = 8 * MiB
+"""Size from which a hash is worth a thread of its own."""
+_STEP = 8 * MiB
+_MANY = 64
+_seeking = threading.Lock()
+
+
+def turns(reader: Reader, size: int) -> Iterator[memoryview]:
+    """Read to the end what should have `size` bytes, in full pieces; their lengths depend on nothing but `size`.
+
+    A piece stays as it is until the next but one is asked for.
+    """
+    length = min(size + 1, READ_SIZE)
+    buffers = [memoryview(bytearray(length)) for _ in range(2 if size >= length else 1)]
+    for buffer in cycle(buffers):
+        filled = fill(reader, buffer)
+        if filled:
+            yield buffer[:filled]
+        if filled < length:
+            return
+
+
+class Filler:
+    """Writes the bytes of one file, or of one member of an archive, from its start.
+
+    Args:
+        handle: File descriptor.
+        offset: Position of the first byte in the file.
+        kept: Bytes that are there already and are passed over.
+        mark: Told every `ocibridge.journal.MARK` bytes how many are written.
+    """
+
+    def __init__(self, handle: int, offset: int = 0, kept: int = 0, mark: Callable[[int], None] | None = None) -> None:
+        self._handle = handle
+        self._offset = offset
+        self._kept = kept
+        self._mark = mark
+        self._marked = kept
+        self._pushed = kept
+        self.done = 0
+
+    def write(self, data: bytes | memoryview, behind: tuple[int, int] | None = None) -> None:
+        """The next bytes.
+
+        Args:
+            data: The bytes.
+            behind: Descriptor of a lasting file that they are in, and the position behind them there: the system then
+                copies them itself, or lets both files share them.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        view = memoryview(data)
+        over = min(len(view), max(0, self._kept - self.done))
+        self.done += over
+        view = view[over:]
+        while view:
+            at = self._offset + self.done
+            count = copy_at(self._handle, len(view), at, behind[0], behind[1] - len(view)) if behind else 0
+            count = count or write_at(self._handle, view, at)
+            self.done += count
+            view = view[count:]
+        if self.done - self._pushed >= _STEP:
+            self._push()
+        if self._mark and self.done - self._marked >= MARK:
+            self._mark(self.done)
+            self._marked = self.done
+
+    def _push(self) -> None:
+        """Start writing to the disk what is in memory, so that the final fsync finds little to do."""
+        if hasattr(os, "posix_fadvise"):
+            # On Linux this starts the writing of the range; pages that are not written yet stay in memory.
+            with suppress(OSError):
+                start, count = self._offset + self._pushed, self.done - self._pushed
+                os.posix_fadvise(self._handle, start, count, os.POSIX_FADV_DONTNEED)
+        self._pushed = self.done
+
+
+def copy_at(handle: int, count: int, offset: int, source: int, position: int) -> int:
+    """Have the system copy some of `count` bytes between files; 0 where it cannot (Linux can: copy_file_range(2))."""
+    if hasattr(os, "copy_file_range"):
+        # Between file systems, say, or where a sandbox forbids it.
+        with suppress(OSError):
+            return os.copy_file_range(source, handle, count, position, offset)
+    return 0
+
+
+def write_at(handle: int, view: memoryview, offset: int) -> int:
+    """Write some of `view` at `offset`; the number of bytes written."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(handle, view, offset)
+    with _seeking:
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.write(handle, view)
+
+
+def settle(folder: Path, files: Sequence[Path]) -> None:
+    """Push many files in `folder` to the disk, which is far cheaper together than one by one.
+
+    Raises:
+        OSError: the disk reports an error.
+    """
+    if len(files) > _MANY and _sync_file_system(folder):
+        return
+    from concurrent.futures import ThreadPoolExecutor  # who only looks at a model needs none of it
+
+    with ThreadPoolExecutor(16, thread_name_prefix="ocibridge-sync") as pool:
+        for _ in pool.map(_sync, files):
+            pass
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_file_system(folder: Path) -> bool:
+    """Linux's syncfs(2), which the standard library does not have; False where there is none."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        return False
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if call(handle):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(handle)
+    return True
+
+
+class Beside:
+    """Calls a function with each piece of a file, in order, in a thread of its own where the file is large.
+
+    Args:
+        take: The function, such as the `update` of a hash, which lets other threads run while it works.
+        size: Size of the file in bytes.
+
+    A piece must not change before the next but one is given (`turns` sees to that). `close` has to be called.
+    """
+
+    def __init__(self, take: Callable[[memoryview], object], size: int) -> None:
+        self._take = take
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        if size >= BESIDE:
+            self._queue: SimpleQueue[memoryview | None] = SimpleQueue()
+            self._free = threading.Semaphore(1)
+            self._thread = threading.Thread(target=self._run, name="ocibridge-hash", daemon=True)
+            self._thread.start()
+
+    def __call__(self, piece: memoryview) -> None:
+        """Give the next piece."""
+        if self._thread is None:
+            self._take(piece)
+            return
+        # One piece may be in work while this one is read: with two buffers, that is all there can be.
+        self._free.acquire()
+        if self._error:
+            raise self._error
+        self._queue.put(piece)
+
+    def close(self) -> None:
+        """Wait until every piece is taken."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        if self._error:
+            raise self._error
+
+    def _run(self) -> None:
+        while (piece := self._queue.get()) is not None:
+            try:
+                if not self._error:
+                    self._take(piece)
+            except BaseException as exc:  # noqa: BLE001 - handed to the thread that waits for the result
+                self._error = exc
+            finally:
+                self._free.release()
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

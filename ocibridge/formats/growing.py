@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file that grows as its bytes arrive, behind what an earlier process has written of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from ..content import FileContent, Reader, place_of
+from ..errors import IntegrityError
+from ..filling import Beside, Filler, turns
+from ..journal import Journal
+from ..paths import show
+from ..settings import READ_SIZE
+
+_CREATE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def grow(
+    target: Path,
+    path: str,
+    size: int,
+    reader: Reader,
+    *,
+    hashed: bool,
+    kept: int = 0,
+    mark: Callable[[int], None] | None = None,
+) -> str | None:
+    """Write a file; a large one is on the disk when this returns, small ones are for `ocibridge.filling.settle`.
+
+    Args:
+        target: Where.
+        path: What it is, for messages.
+        size: Its length in bytes.
+        reader: All of its bytes; the first `kept` are there already.
+        hashed: Whether its sha256 is wanted.
+        kept: Bytes that are there already.
+        mark: See `ocibridge.filling.Filler`.
+
+    Returns:
+        The hex sha256, if it is wanted.
+
+    Raises:
+        OSError: it cannot be written.
+        IntegrityError: there are more or fewer bytes than `size`.
+    """
+    digest = hashlib.sha256()
+    handle = os.open(target, _CREATE if kept else _CREATE | os.O_TRUNC, 0o666)
+    try:
+        if kept:
+            os.ftruncate(handle, kept)
+        filler = Filler(handle, kept=kept, mark=mark)
+        with Beside(digest.update, size if hashed else 0) as hashing:
+            for piece in turns(reader, size):
+                if hashed:
+                    hashing(piece)
+                filler.write(piece, place_of(reader))
+        check_size(path, filler.done, size)
+        if is_large(size):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+    return digest.hexdigest() if hashed else None
+
+
+def is_large(size: int) -> bool:
+    """Whether a file is worth a wait for the disk of its own."""
+    return size >= READ_SIZE
+
+
+def kept_part(place: Path, path: str, size: int, whole: bool, journal: Journal | None) -> FileContent | None:
+    """What is there of a growing file; see `ocibridge.formats.base.Sink.keep`."""
+    count = size if whole or not journal else journal.marked(path)
+    return FileContent(place, 0, count) if regular(place, count) else None
+
+
+def regular(path: Path, size: int) -> bool:
+    """Whether there is a plain file with at least `size` bytes."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size >= size
+
+
+def check_size(path: str, done: int, size: int) -> None:
+    """Raise `IntegrityError` unless `done` bytes arrived of the `size` promised."""
+    if done != size:
+        raise IntegrityError(f"{show(path)} has {done} bytes, not the {size} promised", hint="run the command again")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a layer once: its bytes for whoever stores them, and its digests at the end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator
+
+from ..content import Concatenation, chunks
+from ..errors import IntegrityError, SourceError
+from ..model import ByteCount, ModelFile, ignore_bytes
+from ..paths import show
+from ..settings import SMALL_FILE
+from .encoding import Encoding, compress
+from .hashing import Beside, Tap
+from .layer import Layer, LayerDigests
+from .tar import tar_parts
+
+
+class OnePass:
+    """One read of a layer: an iterator over the bytes of its blob, which may be left and taken up again.
+
+    Each piece is good until the next one is asked for. After the last one the promises of the format are checked, and
+    `digests` is set.
+
+    Args:
+        layer: The layer.
+        on_bytes: Told the number of file bytes read, as they are.
+
+    Attributes:
+        label: What messages call the layer.
+        size: Length of the blob in bytes; None where only compressing it will tell.
+        digests: What was found; None before the end.
+
+    Raises:
+        IntegrityError: (at the end) a file does not have the sha256 that its format promises.
+        SourceError: (on the way) a file cannot be read, or changed its size.
+    """
+
+    def __init__(self, layer: Layer, on_bytes: ByteCount = ignore_bytes) -> None:
+        self.label = layer.label
+        self.size = None if layer.encoding.compressed else layer.plain.size
+        self.digests: LayerDigests | None = None
+        self._layer = layer
+        self._on_bytes = on_bytes
+        self._pieces = self._read()
+
+    def __iter__(self) -> Iterator[memoryview | bytes]:
+        return self
+
+    def __next__(self) -> memoryview | bytes:
+        return next(self._pieces)
+
+    def finish(self) -> LayerDigests:
+        """Read what is left, and give the digests."""
+        for _ in self._pieces:
+            pass
+        assert self.digests
+        return self.digests
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._pieces.close()
+
+    def __enter__(self) -> OnePass:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self) -> Generator[memoryview | bytes, None, None]:
+        layer = self._layer
+        large = sum(file.size for file in layer.files) >= SMALL_FILE
+        with Beside(large) as inner, Beside(large) as outer:
+            raw = layer.encoding is Encoding.RAW
+            before = (inner, outer)
+            taps = [Tap(file.content, inner, self._on_bytes, before if raw else ()) for file in layer.files]
+            named = [(file.path, tap) for file, tap in zip(layer.files, taps, strict=True)]
+            plain = taps[0] if raw else Tap(Concatenation(tar_parts(named)), outer, before=before)
+            blob, size = plain.hash, 0
+            if layer.encoding.compressed:
+                blob = hashlib.sha256()
+            with plain.open() as reader:
+                compressed = layer.encoding.compressed
+                for piece in compress(reader, layer.encoding, plain.size) if compressed else chunks(reader):
+                    if compressed:
+                        blob.update(piece)
+                    size += len(piece)
+                    yield piece
+            inner.wait()
+            outer.wait()
+        for file, tap in zip(layer.files, taps, strict=True):
+            _check_file(file, tap)
+        self.digests = LayerDigests(
+            "sha256:" + blob.hexdigest(),
+            size,
+            "sha256:" + plain.hash.hexdigest(),
+            tuple(tap.hash.hexdigest() for tap in taps),
+        )
+
+
+def describe(layer: Layer, on_bytes: ByteCount = ignore_bytes) -> LayerDigests:
+    """Find digest, diff id and file hashes of a layer, reading each byte once at most.
+
+    A raw layer whose file has a promised sha256 is not read at all: whoever stores the blob verifies it.
+
+    Args:
+        layer: The layer.
+        on_bytes: Told the number of file bytes read, as they are.
+
+    Raises:
+        IntegrityError: a file does not have the sha256 that its format promises.
+        SourceError: a file cannot be read, or changed its size.
+    """
+    if layer.promised:
+        return promised(layer)
+    with OnePass(layer, on_bytes) as reading:
+        return reading.finish()
+
+
+def promised(layer: Layer) -> LayerDigests:
+    """The digests of a layer that is `promised`."""
+    file = layer.files[0]
+    digest = f"sha256:{file.sha256}"
+    return LayerDigests(digest, file.size, digest, (str(file.sha256),))
+
+
+def _check_file(file: ModelFile, tap: Tap) -> None:
+    if tap.count != file.size:
+        raise SourceError(
+            f"{show(file.path)} gave {tap.count} bytes where {file.size} were announced",
+            hint="run the command again once nothing writes to it",
+        )
+    if file.sha256 and tap.hash.hexdigest() != file.sha256:
+        raise IntegrityError(
+            f"{show(file.path)} has the sha256 {tap.hash.hexdigest()}, its format promises {file.sha256}",
+            hint="the source is damaged: fetch or pack it again",
+        )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks between processes, which the system gives up for whoever dies."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def take(handle: int) -> bool:
+        """Lock an open file exclusively, without waiting; False where somebody else holds it."""
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def hold(handle: int) -> None:
+        """Lock an open file exclusively, as soon as nobody else holds it."""
+        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+
+else:
+    try:
+        import fcntl
+    except ImportError:  # a system without file locks has no second process either
+
+        def take(handle: int) -> bool:
+            """Lock an open file exclusively, without waiting; False where somebody else holds it."""
+            return True
+
+        def hold(handle: int) -> None:
+            """Lock an open file exclusively, as soon as nobody else holds it."""
+    else:
+
+        def take(handle: int) -> bool:
+            """Lock an open file exclusively, without waiting; False where somebody else holds it."""
+            # Some network file systems know no locks; two writers of one target are rarer than they are.
+            with suppress(OSError):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+            return True
+
+        def hold(handle: int) -> None:
+            """Lock an open file exclusively, as soon as nobody else holds it."""
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going on with a layer that another process has begun to restore.
+
+The bytes of a blob that are on the disk already are put together again, headers from the journal and files from the
+target, and read once more; only the rest is fetched. So the digest of the blob is checked over all of it, whoever wrote
+it, and a file that has changed meanwhile is found out. The bytes of a compressed layer cannot be made again from its
+files: they are kept beside the target until all of these are there.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from ..content import BytesContent, Concatenation, Content, FileContent, Reader, chunks, writable
+from ..formats.base import Sink
+from ..journal import MARK, Entry, Journal
+from ..layers import StoredLayer, UnpackedFile, unpack
+from ..model import ByteCount
+from ..oci import Descriptor
+from ..settings import Limits, MiB
+from ..stores.base import Store, VerifiedReader
+from .watched import GapReader, HashedReader, SpooledReader, Watched
+
+MAX_GAPS = 64 * MiB
+"""Bytes of headers that are noted of one layer; beyond them it begins anew."""
+
+
+class Resumption:
+    """What is known of one layer, and what becomes known.
+
+    Args:
+        layer: The layer.
+        sink: Where its files go.
+        journal: The notes of `sink`.
+        number: Position of the layer in its artifact, which may have the same blob twice.
+    """
+
+    def __init__(self, layer: StoredLayer, sink: Sink, journal: Journal, number: int) -> None:
+        self._layer = layer
+        self._journal = journal
+        self._key = f"{number}-{layer.descriptor.digest[7:]}"
+        self._known = journal.entries(self._key)
+        self._noted = 0
+        self._gaps = 0
+        self.prefix: Content | None = None
+        self.files: list[tuple[Entry, Content]] = []
+        if layer.encoding.compressed:
+            self.files = self._whole_files(sink)
+            if not self.files:
+                if self._known:
+                    journal.forget(self._key)
+                    self._known = []
+                self.prefix = self._spooled()
+        else:
+            self.prefix = self._begun(sink)
+
+    @property
+    def kept(self) -> int:
+        """Bytes of the blob that need not be fetched."""
+        if self.files:
+            return self._layer.descriptor.size
+        return self.prefix.size if self.prefix else 0
+
+    def restored(self, store: Store, on_bytes: ByteCount, limits: Limits) -> Iterator[UnpackedFile]:
+        """The files of the layer, from the disk and from `store`; what is learnt on the way is noted.
+
+        Args:
+            store: Where the blob is.
+            on_bytes: Told the bytes of the blob that were read, here or there.
+            limits: See `ocibridge.settings.Limits`.
+        """
+        if self.files:
+            yield from self._kept_files(on_bytes)
+            return
+        with self._open(store) as blob:
+            source = GapReader(Watched(blob, on_bytes))
+            compressed = self._layer.encoding.compressed
+            # Only the bytes of a tar that is not compressed can be put together again.
+            source.in_file = compressed
+            for file in unpack(self._layer, source, limits):
+                gap = b"" if compressed else source.take()
+                if compressed:
+                    hashed = HashedReader(file.reader)
+                    yield replace(file, reader=hashed)
+                    self._note(Entry(b"", file.path, file.size, hashed.hash.hexdigest()))
+                    continue
+                self._note(Entry(gap, file.path, file.size))
+                source.in_file = True
+                yield file
+                source.in_file = False
+            for _ in chunks(source):
+                pass
+            self._note(Entry(b"" if compressed else source.take()))
+        if compressed:
+            self._drop_spool()
+
+    def _open(self, store: Store) -> Reader:
+        """The whole blob, verified at its end, of which only what is not here comes from `store`."""
+        descriptor, kept = self._layer.descriptor, self.kept
+        if self.prefix:
+            rest = _Late(store, descriptor, kept)
+            blob: Reader = VerifiedReader(_Joined(self.prefix.open(), rest), descriptor, store.name)
+        else:
+            blob = store.open_blob(descriptor)
+        if self._layer.encoding.compressed and descriptor.size >= MARK:
+            return SpooledReader(blob, self._journal.spool(self._key), kept)
+        return blob
+
+    def _kept_files(self, on_bytes: ByteCount) -> Iterator[UnpackedFile]:
+        """The files of a compressed layer that is here, each checked against its sha256."""
+        for entry, content in self.files:
+            promised = Descriptor(media_type="", digest=f"sha256:{entry.sha256}", size=entry.size)
+            with VerifiedReader(content.open(), promised, f"the file {entry.path}") as reader:
+                yield UnpackedFile(str(entry.path), entry.size, reader, entry.sha256)
+        on_bytes(self._layer.descriptor.size)
+
+    def _note(self, entry: Entry) -> None:
+        """The file before is whole, and this one begins (or, in a compressed layer, is whole too); or the layer is."""
+        self._gaps += len(entry.gap)
+        # What is replayed is noted already; a layer with too many headers is not worth a journal of its own.
+        if self._noted >= len(self._known) and self._gaps <= MAX_GAPS:
+            self._journal.add(self._key, entry)
+        self._noted += 1
+
+    def forget(self) -> None:
+        """What was here is not what it should be: the layer begins anew."""
+        self._journal.forget(self._key)
+        self._drop_spool()
+        self._known, self.prefix, self.files = [], None, []
+        self._noted = self._gaps = 0
+
+    def _drop_spool(self) -> None:
+        with suppress(OSError):
+            self._journal.spool(self._key).unlink()
+
+    def _spooled(self) -> Content | None:
+        place = self._journal.spool(self._key)
+        size = place.stat().st_size if place.is_file() and not place.is_symlink() else 0
+        return FileContent(place, 0, size) if 0 < size <= self._layer.descriptor.size else None
+
+    def _begun(self, sink: Sink) -> Content | None:
+        parts: list[Content] = []
+        used = 0
+        for number, entry in enumerate(self._known):
+            used = number + 1
+            parts.append(BytesContent(entry.gap))
+            if entry.path is None:
+                break
+            whole = number + 1 < len(self._known)
+            found = sink.keep(entry.path, entry.size, whole)
+            if found:
+                parts.append(found)
+            if not found or found.size < entry.size:
+                break
+        if used < len(self._known):
+            self._journal.cut(self._key, used)
+            self._known = self._known[:used]
+        made = Concatenation(parts)
+        return made if 0 < made.size <= self._layer.descriptor.size else None
+
+    def _whole_files(self, sink: Sink) -> list[tuple[Entry, Content]]:
+        if not self._known or self._known[-1].path is not None:
+            return []
+        found = []
+        for entry in self._known[:-1]:
+            content = sink.keep(str(entry.path), entry.size, True)
+            if not content or not entry.sha256:
+                return []
+            found.append((entry, content))
+        return found
+
+
+class _Late(io.RawIOBase):
+    """The rest of a blob, asked for when it is needed: the store does not wait while the disk is read."""
+
+    def __init__(self, store: Store, descriptor: Descriptor, offset: int) -> None:
+        self._store = store
+        self._descriptor = descriptor
+        self._offset = offset
+        self._reader: Reader | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        if self._reader is None:
+            if self._offset == self._descriptor.size:
+                return 0
+            self._reader = self._store.resume_blob(self._descriptor, self._offset)
+        return self._reader.readinto(writable(buffer)) or 0
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        super().close()
+
+
+class _Joined(io.RawIOBase):
+    def __init__(self, first: Reader, then: Reader) -> None:
+        self._first: Reader | None = first
+        self._then = then
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        if self._first is not None:
+            count = self._first.readinto(writable(buffer)) or 0
+            if count:
+                return count
+            self._first.close()
+            self._first = None
+        return self._then.readinto(writable(buffer)) or 0
+
+    def close(self) -> None:
+        if self._first is not None:
+            self._first.close()
+        self._then.close()
+        super().close()

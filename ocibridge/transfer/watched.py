@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers that notice what passes through them; closing one leaves its source open."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from ..content import Passing, Reader, writable
+from ..filling import Filler
+from ..model import ByteCount
+
+_SPOOL = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Watched(Passing):
+    """A reader that tells how much was read of it; closing it leaves the source open."""
+
+    def __init__(self, reader: Reader, on_bytes: ByteCount) -> None:
+        self.source = reader
+        self._on_bytes = on_bytes
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`, and report."""
+        count = self.source.readinto(writable(buffer)) or 0
+        self._on_bytes(count)
+        return count
+
+
+class GapReader(Passing):
+    """A blob being read, of which everything that no file takes is collected.
+
+    Attributes:
+        in_file: Whether what is read now belongs to a file.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.source = reader
+        self._gap = bytearray()
+        self.in_file = False
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`."""
+        target = writable(buffer)
+        count = self.source.readinto(target) or 0
+        if not self.in_file:
+            self._gap += target[:count]
+        return count
+
+    def take(self) -> bytes:
+        """What was collected since the last time."""
+        gap, self._gap = bytes(self._gap), bytearray()
+        return gap
+
+
+class SpooledReader(io.RawIOBase):
+    """A blob being read, and written to a file on the way; a disk that has no room for both keeps none of it.
+
+    Args:
+        reader: The blob, closed with this reader.
+        path: The file.
+        kept: Bytes that it has already.
+    """
+
+    def __init__(self, reader: Reader, path: Path, kept: int) -> None:
+        self._reader = reader
+        self._path = path
+        self._handle: int | None = None
+        self._filler: Filler | None = None
+        with suppress(OSError):
+            self._handle = os.open(path, _SPOOL, 0o600)
+            os.ftruncate(self._handle, kept)
+            self._filler = Filler(self._handle, kept=kept)
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`, writing on the way."""
+        target = writable(buffer)
+        count = self._reader.readinto(target) or 0
+        if self._filler:
+            try:
+                self._filler.write(target[:count])
+            except OSError:
+                self._end()
+                with suppress(OSError):
+                    self._path.unlink()
+        return count
+
+    def close(self) -> None:
+        """Close the blob and the file."""
+        self._end()
+        self._reader.close()
+        super().close()
+
+    def _end(self) -> None:
+        handle, self._handle, self._filler = self._handle, None, None
+        if handle is not None:
+            os.close(handle)
+
+
+class HashedReader(Passing):
+    """A file being read, and its hash."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.source = reader
+        self.hash = hashlib.sha256()
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`, hashing on the way."""
+        target = writable(buffer)
+        count = self.source.readinto(target) or 0
+        self.hash.update(target[:count])
+        return count
