@@ -121,7 +121,8 @@ class FileContent:
         with reading(self.path):
             file = open(self.path, "rb", buffering=0)
             try:
-                file.seek(self.offset + offset)
+                if self.offset + offset:
+                    file.seek(self.offset + offset)
             except OSError:
                 file.close()
                 raise

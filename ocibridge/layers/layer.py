@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..content import BytesContent, Concatenation, Content, Reader, chunks
 from ..errors import FormatError, IntegrityError
@@ -17,7 +18,7 @@ from .hashing import Beside, Tap, TapReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layer:
     """Files under one encoding; `RAW` holds exactly one.
 
@@ -40,7 +41,7 @@ class Layer:
         """Whether the format promises the digest of the blob, so that it need not be read to be known."""
         return self.encoding is Encoding.RAW and self.files[0].sha256 is not None
 
-    @property
+    @cached_property
     def plain(self) -> Content:
         """The bytes before compression."""
         if self.encoding is Encoding.RAW:

@@ -66,6 +66,14 @@ class Glob:
             return "*" + end
         return self._name.exact
 
+    @property
+    def edge(self) -> str:
+        """`^` and the first character of every name that it matches, else `$` and the last, else nothing."""
+        literals = self._name.literals if self._name and not self.folders else []
+        if literals and literals[0]:
+            return "^" + literals[0][0]
+        return "$" + literals[-1][-1] if literals and literals[-1] else ""
+
     def matches(self, path: str, is_folder: bool = False) -> bool:
         """Whether it matches exactly `path` (relative, POSIX), a file or a folder."""
         if self.folders and not is_folder:
@@ -85,13 +93,13 @@ class _Part:
     def __init__(self, text: str) -> None:
         self.exact: str | None = None
         self.end: str | None = None
-        self._literals: list[str] = []
+        self.literals: list[str] = []
         if _SPECIAL.isdisjoint(text.replace("*", "")):
-            self._literals = text.split("*")
-            if len(self._literals) == 1:
+            self.literals = text.split("*")
+            if len(self.literals) == 1:
                 self.exact = text
-            elif not any(self._literals[:-1]):
-                self.end = self._literals[-1]
+            elif not any(self.literals[:-1]):
+                self.end = self.literals[-1]
         self._tokens = list(_tokens(text))
 
     def matches(self, name: str) -> bool:
@@ -99,9 +107,9 @@ class _Part:
             return name.endswith(self.end)
         if self.exact is not None:
             return name == self.exact
-        if not self._literals:
+        if not self.literals:
             return _wild(self._tokens, name, _fits)
-        first, *middle, last = self._literals
+        first, *middle, last = self.literals
         if not (name.startswith(first) and name.endswith(last)):
             return False
         at, end = len(first), len(name) - len(last)
@@ -118,6 +126,11 @@ def keys(path: str) -> tuple[str, ...]:
     name = path.rpartition("/")[2]
     _, dot, suffix = name.rpartition(".")
     return (name, f"*.{suffix}") if dot else (name,)
+
+
+def edges(path: str) -> tuple[str, str, str]:
+    """The edges (`Glob.edge`) of globs that may match the file `path`."""
+    return f"^{path[path.rfind('/') + 1]}", f"${path[-1]}", ""
 
 
 def parents(path: str) -> Iterator[str]:

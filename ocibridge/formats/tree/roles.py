@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...model import Role
 from ...settings import SMALL_FILE
-from .globs import Glob, keys
+from .globs import Glob, edges, keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ class RoleTable:
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self._roles: list[Role] = []
         self._simple: dict[str, int] = {}
-        self._others: list[tuple[int, Glob]] = []
+        self._others: dict[str, list[tuple[int, Glob]]] = {}
         for number, rule in enumerate((*rules, *DEFAULT_RULES)):
             glob = compiled(rule.glob)
             self._roles.append(rule.role)
             if glob.key is None:
-                self._others.append((number, glob))
+                self._others.setdefault(glob.edge, []).append((number, glob))
             else:
                 self._simple.setdefault(glob.key, number)
 
@@ -111,11 +111,12 @@ class RoleTable:
         folded = path.lower()
         none = len(self._roles)
         best = min(self._simple.get(key, none) for key in keys(folded))
-        for number, glob in self._others:
-            if number > best:
-                break
-            if glob.covers(folded):
-                best = number
+        for edge in edges(folded):
+            for number, glob in self._others.get(edge, ()):
+                if number > best:
+                    break
+                if glob.covers(folded):
+                    best = number
         if best < none:
             return self._roles[best], False
         return (Role.WEIGHT if size >= SMALL_FILE else Role.WEIGHT_CONFIG), True
