@@ -22,7 +22,7 @@ demo: $(VENV)/.package ## Push a carton to an OCI layout, pull it back, compare
 
 test: $(VENV)/.tools ## Run the tests against a real registry (ARGS="-k name" goes to pytest)
 	@sh tests/tools/get_registry.sh
-	$(PYTEST) --numprocesses auto $(ARGS)
+	$(PYTEST) --numprocesses auto --dist loadgroup $(ARGS)
 
 pythons: $(VENV)/.tools ## Check on Python 3.10 and 3.13, where they are installed, that digests do not depend on it
 	@sh tests/tools/other_pythons.sh 3.10 3.13

@@ -173,7 +173,7 @@ class Journal:
 
     def _apply(self, fields: dict[str, Any]) -> None:
         if "file" in fields:
-            self._marks[str(fields["file"])] = int(fields["done"])
+            self._marks[str(fields["file"])] = _count(fields["done"])
         elif "forget" in fields:
             self._forget(str(fields["forget"]))
         elif "cut" in fields:
@@ -181,9 +181,20 @@ class Journal:
         else:
             path, sha256 = fields["path"], fields.get("sha256")
             entry = Entry(
-                base64.b64decode(fields.get("gap", "")),
+                base64.b64decode(fields.get("gap", ""), validate=True),
                 None if path is None else str(path),
-                int(fields["size"]),
+                _count(fields["size"]),
                 None if sha256 is None else str(sha256),
             )
             self._layers.setdefault(str(fields["layer"]), []).append(entry)
+
+
+def _count(value: Any) -> int:
+    """A number of bytes.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from ..leaks import nothing_left as nothing_left
 from .moves import Moves, make_model
 from .quirks import Registry
 from .server import Server
@@ -18,11 +18,8 @@ Run = Callable[[Server], Server]
 
 
 @pytest.fixture(autouse=True)
-def no_thread_left() -> Iterator[None]:
-    """However a transfer ends, its threads have ended too."""
-    before = set(threading.enumerate())
-    yield
-    assert [thread.name for thread in threading.enumerate() if thread.is_alive() and thread not in before] == []
+def clean(nothing_left: None) -> None:
+    """See `tests.leaks`."""
 
 
 @pytest.fixture(scope="session")
