@@ -16,6 +16,8 @@ from .measure import Row, Run, run, summary
 from .server import Server
 from .tools import Command
 
+_MANY = 1000
+
 
 @dataclass(frozen=True)
 class Case:
@@ -44,6 +46,10 @@ class Place:
         pushes: Registry that is emptied before each run.
         pulls: Registry that keeps what the preparations push to it.
         settle: Whether to wait before each run until the disk has what the runs before have written.
+
+    Attributes:
+        warm: Bytes that are written and removed before each transfer. A virtual machine that has not used a page of
+            memory for a while gets it from its host at the first touch, which can cost more than what is measured.
     """
 
     def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool) -> None:
@@ -51,8 +57,10 @@ class Place:
         self.models, self.out = folder / "models", folder / "out"
         self.missing: list[str] = []
         self._settle = settle
+        self.warm = 0
         self._home, self._kept, self._temp = folder / "home", folder / "kept", folder / "temp"
-        for each in (self.models, self.out, self._home, self._kept, self._temp):
+        self._old = folder / "old"
+        for each in (self.models, self.out, self._home, self._kept, self._temp, self._old):
             each.mkdir()
 
     def prepare(self, command: Command) -> None:
@@ -65,18 +73,35 @@ class Place:
 
     def clear(self) -> None:
         """Leave nothing of earlier runs: no output, no cache, nothing pushed, nothing that has to be written yet."""
-        for folder in (self.out, self._home, self._temp):
+        self._put_away()
+        for folder in (self._home, self._temp):
             shutil.rmtree(folder)
             folder.mkdir()
         self.pushes.empty()
         if self._settle:
             os.sync()
 
+    def _put_away(self) -> None:
+        """Empty the output folder. Many files are removed at the end only: ext4 makes new ones slowly after that."""
+        if sum(1 for _ in self.out.rglob("*")) > _MANY:
+            self.out.rename(self._old / str(len(list(self._old.iterdir()))))
+        else:
+            shutil.rmtree(self.out)
+        self.out.mkdir()
+
+    def _touch_memory(self) -> None:
+        path = self._temp / "memory"
+        block = bytes(MiB)
+        with path.open("wb", buffering=0) as file:
+            for _ in range(self.warm // MiB):
+                file.write(block)
+        path.unlink()
+
     def forget(self) -> None:
         """Give the room of the models and of what was prepared from them back."""
         self.clear()
         self.pulls.empty()
-        for folder in (self.models, self._kept):
+        for folder in (self.models, self._kept, self._old):
             shutil.rmtree(folder)
             folder.mkdir()
 
@@ -97,6 +122,8 @@ class Place:
     def measured(self, case: Case) -> Run:
         """One run of a case."""
         self.clear()
+        if case.server is not None:
+            self._touch_memory()
         home = self._kept if case.kept else self._home
         found = run(case.command, env=self._env(home), watch=(self.out, home, self._temp), server=case.server)
         note(f"{case.measure}, {case.tool}: {found.wall:.2f} s, {found.rss / MiB:.0f} MiB")

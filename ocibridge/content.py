@@ -93,15 +93,25 @@ class FileContent:
         offset: First byte of the range.
         size: Length of the range in bytes; None takes all that follows `offset` now.
         lasting: Whether the file is one that never changes, such as a blob under its digest.
+        whole: Whether the range ends where the file does, so that a file that grows while it is read is found out.
 
     Raises:
         SourceError: the file cannot be read.
     """
 
-    def __init__(self, path: str | Path, offset: int = 0, size: int | None = None, *, lasting: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        offset: int = 0,
+        size: int | None = None,
+        *,
+        lasting: bool = False,
+        whole: bool = False,
+    ) -> None:
         self.path = Path(path)
         self.offset = offset
         self.lasting = lasting
+        self.whole = whole
         if size is None:
             with reading(self.path):
                 size = self.path.stat().st_size - offset
@@ -128,6 +138,7 @@ class FileContent:
                 raise
         reader = RangeReader(file, self._size - offset, str(self.path))
         reader.lasting = self.lasting
+        reader.end = self.offset + self._size if self.whole else None
         return reader
 
     def stamp(self) -> Stamp | None:
@@ -183,9 +194,11 @@ class RangeReader(io.RawIOBase):
 
     Attributes:
         lasting: See `FileContent`.
+        end: Size that the file must still have when the range has been read; None where that does not matter.
     """
 
     lasting = False
+    end: int | None = None
 
     def __init__(self, file: io.RawIOBase, size: int, label: str) -> None:
         self._file = file
@@ -200,10 +213,15 @@ class RangeReader(io.RawIOBase):
         """Fill `buffer` as far as the range goes.
 
         Raises:
-            SourceError: the file ends before the range does.
+            SourceError: the file ends before the range does, or has grown.
         """
         target = writable(buffer)[: self._left]
         if not target:
+            if not self._left and self.end is not None and os.fstat(self._file.fileno()).st_size > self.end:
+                raise SourceError(
+                    f"{self._label} became longer while it was read",
+                    hint="run the command again once nothing writes to it",
+                )
             return 0
         with reading(self._label):
             count = self._file.readinto(target) or 0

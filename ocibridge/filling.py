@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
-from queue import SimpleQueue
 
 from .content import Reader, fill
 from .journal import MARK
-from .settings import READ_SIZE, MiB
+from .settings import PIECE_SIZE, MiB
 
-BESIDE = 8 * MiB
-"""Size from which a hash is worth a thread of its own."""
 _STEP = 8 * MiB
 _MANY = 64
 _seeking = threading.Lock()
@@ -28,7 +25,7 @@ def turns(reader: Reader, size: int) -> Iterator[memoryview]:
 
     A piece stays as it is until the next but one is asked for.
     """
-    length = min(size + 1, READ_SIZE)
+    length = min(size + 1, PIECE_SIZE)
     buffers = [memoryview(bytearray(length)) for _ in range(2 if size >= length else 1)]
     for buffer in cycle(buffers):
         filled = fill(reader, buffer)
@@ -151,60 +148,3 @@ def _sync_file_system(folder: Path) -> bool:
     finally:
         os.close(handle)
     return True
-
-
-class Beside:
-    """Calls a function with each piece of a file, in order, in a thread of its own where the file is large.
-
-    Args:
-        take: The function, such as the `update` of a hash, which lets other threads run while it works.
-        size: Size of the file in bytes.
-
-    A piece must not change before the next but one is given (`turns` sees to that). `close` has to be called.
-    """
-
-    def __init__(self, take: Callable[[memoryview], object], size: int) -> None:
-        self._take = take
-        self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-        if size >= BESIDE:
-            self._queue: SimpleQueue[memoryview | None] = SimpleQueue()
-            self._free = threading.Semaphore(1)
-            self._thread = threading.Thread(target=self._run, name="ocibridge-hash", daemon=True)
-            self._thread.start()
-
-    def __call__(self, piece: memoryview) -> None:
-        """Give the next piece."""
-        if self._thread is None:
-            self._take(piece)
-            return
-        # One piece may be in work while this one is read: with two buffers, that is all there can be.
-        self._free.acquire()
-        if self._error:
-            raise self._error
-        self._queue.put(piece)
-
-    def close(self) -> None:
-        """Wait until every piece is taken."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
-        if self._error:
-            raise self._error
-
-    def _run(self) -> None:
-        while (piece := self._queue.get()) is not None:
-            try:
-                if not self._error:
-                    self._take(piece)
-            except BaseException as exc:  # noqa: BLE001 - handed to the thread that waits for the result
-                self._error = exc
-            finally:
-                self._free.release()
-
-    def __enter__(self) -> Beside:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -13,6 +13,9 @@ MiB = 1024 * KiB
 READ_SIZE = MiB
 """Bytes per read of a file, a socket or a decoder."""
 
+PIECE_SIZE = 512 * KiB
+"""Bytes that are received, hashed and written in one go: what stays in the cache of a processor core meanwhile."""
+
 SMALL_FILE = 8 * MiB
 """Files of this many bytes or more are weights when nothing else says what they are, and never share a layer."""
 

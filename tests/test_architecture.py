@@ -14,7 +14,7 @@ PACKAGE = ROOT / "ocibridge"
 MAX_LINES = 500
 
 GROUND = {"errors", "settings"}
-FLOOR = GROUND | {"content", "filling", "journal", "locks", "model", "oci", "paths"}
+FLOOR = GROUND | {"beside", "content", "filling", "journal", "locks", "model", "oci", "paths"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
 VERBS = TRANSFER | {"transfer", "formats", "dialects"}
@@ -26,9 +26,10 @@ ALLOWED = {
     "settings": set[str](),
     "paths": GROUND,
     "content": GROUND,
+    "beside": GROUND,
     "locks": GROUND,
     "journal": GROUND,
-    "filling": GROUND | {"content", "journal"},
+    "filling": GROUND | {"beside", "content", "journal"},
     "model": GROUND | {"content"},
     "oci": GROUND | {"paths"},
     "layers": FLOOR,

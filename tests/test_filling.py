@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import pytest
 
 from ocibridge import filling
 from ocibridge.content import BytesContent
-from ocibridge.filling import BESIDE, Beside, Filler, settle, turns, write_at
+from ocibridge.filling import Filler, settle, turns, write_at
 from ocibridge.journal import MARK
-from ocibridge.settings import READ_SIZE
+from ocibridge.settings import PIECE_SIZE
 
 
 @pytest.fixture
@@ -77,16 +76,16 @@ def test_without_pwrite_and_posix_fadvise(handle: int, monkeypatch: pytest.Monke
     assert content(handle) == b"\0" + b"x" * (9 << 20)
 
 
-@pytest.mark.parametrize("size", [0, 1, READ_SIZE - 1, READ_SIZE, READ_SIZE + 1, 3 * READ_SIZE])
+@pytest.mark.parametrize("size", [0, 1, PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 3 * PIECE_SIZE])
 def test_turns_give_full_pieces(size: int) -> None:
     data = os.urandom(size)
     pieces = [bytes(piece) for piece in turns(BytesContent(data).open(), size)]
     assert b"".join(pieces) == data
-    assert all(len(piece) == READ_SIZE for piece in pieces[:-1])
+    assert all(len(piece) == PIECE_SIZE for piece in pieces[:-1])
 
 
 def test_turns_leave_a_piece_alone_until_the_next_but_one() -> None:
-    data = b"".join(bytes([number]) * READ_SIZE for number in range(6))
+    data = b"".join(bytes([number]) * PIECE_SIZE for number in range(6))
     before = None
     for number, piece in enumerate(turns(BytesContent(data).open(), len(data))):
         assert before is None or before[0] == number - 1
@@ -95,52 +94,6 @@ def test_turns_leave_a_piece_alone_until_the_next_but_one() -> None:
 
 def test_turns_find_more_bytes_than_promised() -> None:
     assert sum(map(len, turns(BytesContent(bytes(10)).open(), 4))) > 4
-
-
-def beside_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "ocibridge-hash"]
-
-
-@pytest.mark.parametrize("size", [0, BESIDE])
-def test_beside_takes_every_piece_in_order(size: int) -> None:
-    taken: list[bytes] = []
-    with Beside(lambda piece: taken.append(bytes(piece)), size) as beside:
-        assert len(beside_threads()) == (1 if size else 0)
-        for number in range(100):
-            beside(memoryview(bytes([number])))
-    assert taken == [bytes([number]) for number in range(100)]
-    assert beside_threads() == []
-
-
-@pytest.mark.parametrize("size", [0, BESIDE])
-def test_an_error_beside_is_raised_here(size: int) -> None:
-    def fail(_: memoryview) -> None:
-        raise ValueError("bad piece")
-
-    with pytest.raises(ValueError, match="bad piece"):
-        with Beside(fail, size) as beside:
-            for _ in range(10):
-                beside(memoryview(b"x"))
-    assert beside_threads() == []
-
-
-def test_an_error_in_the_last_piece_is_raised_at_the_end() -> None:
-    def fail(_: memoryview) -> None:
-        raise ValueError("bad piece")
-
-    beside = Beside(fail, BESIDE)
-    beside(memoryview(b"x"))
-    with pytest.raises(ValueError, match="bad piece"):
-        beside.close()
-    assert beside_threads() == []
-
-
-def test_an_error_here_ends_the_thread() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        with Beside(len, BESIDE) as beside:
-            beside(memoryview(b"x"))
-            raise KeyboardInterrupt
-    assert beside_threads() == []
 
 
 @pytest.mark.parametrize("count", [0, 3, 100])

@@ -9,9 +9,10 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from ..beside import LARGE, Beside
 from ..content import FileContent, Reader, place_of
 from ..errors import IntegrityError
-from ..filling import Beside, Filler, turns
+from ..filling import Filler, turns
 from ..journal import Journal
 from ..paths import show
 from ..settings import READ_SIZE
@@ -53,10 +54,11 @@ def grow(
         if kept:
             os.ftruncate(handle, kept)
         filler = Filler(handle, kept=kept, mark=mark)
-        with Beside(digest.update, size if hashed else 0) as hashing:
+        with Beside(hashed and size >= LARGE) as hashing:
             for piece in turns(reader, size):
                 if hashed:
-                    hashing(piece)
+                    hashing.wait()
+                    hashing.update(digest, piece)
                 filler.write(piece, place_of(reader))
         check_size(path, filler.done, size)
         if is_large(size):

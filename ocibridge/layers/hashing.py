@@ -5,55 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from typing import TYPE_CHECKING, Any
 
+from ..beside import Beside
 from ..content import Content, Reader, writable
 from ..model import ByteCount, ignore_bytes
-from ..settings import KiB
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-SMALL = 64 * KiB
-"""Fewer bytes than these are hashed before another thread could have been told to."""
-
-
-class Beside:
-    """Feeds hashes in a thread of its own, in the order given. Bytes given must not change before the next `wait`.
-
-    Args:
-        thread: Whether a thread is worth it; without one, the caller does the work.
-    """
-
-    def __init__(self, thread: bool) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        if thread:
-            from concurrent.futures import ThreadPoolExecutor  # who only looks at a model needs none of it
-
-            # A single worker: updates of one hash must keep their order.
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="ocibridge-hash")
-        self._pending: list[Future[None]] = []
-
-    def update(self, digest: Any, data: memoryview | bytes) -> None:
-        """Feed `data` to `digest`, now or before the next `wait` returns."""
-        if self._pool is None or len(data) < SMALL:
-            self.wait()
-            digest.update(data)
-        else:
-            self._pending.append(self._pool.submit(digest.update, data))
-
-    def wait(self) -> None:
-        """Return once everything that was given is in its hash."""
-        for each in self._pending:
-            each.result()
-        self._pending.clear()
-
-    def __enter__(self) -> Beside:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
 
 
 class Tap:

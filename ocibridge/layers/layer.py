@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..beside import Beside
 from ..content import BytesContent, Concatenation, Content, Reader, chunks
 from ..errors import FormatError, IntegrityError
 from ..model import FileEntry, ModelFile, Role
@@ -14,7 +15,7 @@ from ..oci import Descriptor
 from ..paths import check_path, show
 from ..settings import DEFAULT_LIMITS, Limits
 from .encoding import Encoding, PieceReader, compress, decompress
-from .hashing import Beside, Tap, TapReader
+from .hashing import Tap, TapReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 
 

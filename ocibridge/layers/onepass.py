@@ -6,13 +6,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterator
 
+from ..beside import Beside
 from ..content import Concatenation, chunks
 from ..errors import IntegrityError, SourceError
 from ..model import ByteCount, ModelFile, ignore_bytes
 from ..paths import show
 from ..settings import SMALL_FILE
 from .encoding import Encoding, compress
-from .hashing import Beside, Tap
+from .hashing import Tap
 from .layer import Layer, LayerDigests
 from .tar import tar_parts
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from ...beside import LARGE, Beside
 from ...content import BytesContent, Content, FileContent, Reader
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
-from ...filling import Beside, turns
+from ...filling import turns
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from .. import symlinks
@@ -172,8 +173,8 @@ class CartonZipSink(Sink):
         digest = hashlib.sha256()
         linked = path in self._links
         vouched = None if linked else sha256
-        with Beside(digest.update, 0 if vouched else size) as hashing:
-            data = turns(reader, size) if vouched else _hashed(turns(reader, size), hashing)
+        with Beside(not vouched and size >= LARGE) as hashing:
+            data = turns(reader, size) if vouched else _hashed(turns(reader, size), digest, hashing)
             if linked:
                 check_size(path, sum(map(len, data)), size)
             elif self._laid_out:
@@ -249,7 +250,8 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
         raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)
 
 
-def _hashed(data: Iterator[memoryview], hashing: Beside) -> Iterator[memoryview]:
+def _hashed(data: Iterator[memoryview], digest: hashlib._Hash, hashing: Beside) -> Iterator[memoryview]:
     for chunk in data:
-        hashing(chunk)
+        hashing.wait()
+        hashing.update(digest, chunk)
         yield chunk

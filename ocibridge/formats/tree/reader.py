@@ -40,7 +40,7 @@ def _read_folder(path: Path, options: ReadOptions) -> Model:
     files = []
     for inner, found in listing.files.items():
         role, guessed = table.role_of(inner, found.size)
-        content = FileContent(found.real, 0, found.size)
+        content = FileContent(found.real, 0, found.size, whole=True)
         files.append(ModelFile(inner, role, content, symlink=found.symlink, guessed=guessed))
     if not files:
         raise FormatError(f"{path} has no file that could be carried", hint="check the path, and .ocibridgeignore")
@@ -56,7 +56,7 @@ def _read_folder(path: Path, options: ReadOptions) -> Model:
 
 def _read_file(path: Path, options: ReadOptions) -> Model:
     name = check_path(path.name, str(path))
-    content = FileContent(path)
+    content = FileContent(path, whole=True)
     role, guessed = _table(options, ()).role_of(name, content.size)
     files = (ModelFile(name, role, content, guessed=guessed),)
     about = describe(files, options.limits)

@@ -18,9 +18,10 @@ from types import TracebackType
 
 import zstandard
 
+from ...beside import LARGE, Beside
 from ...content import fsync
 from ...errors import IntegrityError, writing
-from ...filling import Beside, Filler, write_at
+from ...filling import Filler, write_at
 from ...paths import show
 from . import records as r
 
@@ -164,12 +165,13 @@ class ZipWriter:
         """
         filler = Filler(self._file.fileno(), entry.data_offset, kept, mark)
         crc = Checksum()
-        with Beside(crc.update, entry.size) as checking:
+        with Beside(entry.size >= LARGE) as checking:
             for piece in pieces:
                 if filler.done + len(piece) > entry.size:
                     raise _wrong_size(entry)
                 view = memoryview(piece)
-                checking(view)
+                checking.wait()
+                checking.update(crc, view)
                 with writing(self._path):
                     filler.write(view)
         if filler.done != entry.size:

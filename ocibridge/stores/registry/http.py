@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import httpcore
 
 MAX_REDIRECTS = 5
-LANES = 4
+LANES = 6
 """Pieces of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
 _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
 _ERROR_BODY = 64 * 1024
@@ -75,7 +75,7 @@ class Host:
         options: See `RegistryOptions`.
 
     Attributes:
-        latency: The least number of seconds that an answer took to begin.
+        latency: The least number of seconds that a connection took to be made, or an answer to begin.
         lanes: Permits to read ahead.
 
     Raises:
@@ -94,6 +94,7 @@ class Host:
         self._notices = Notices()
         self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
         self.latency = math.inf
+        self._connecting = threading.local()
         self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
         self._lines: weakref.WeakSet[httpcore.NetworkStream] = weakref.WeakSet()
@@ -276,6 +277,11 @@ class Host:
         return response
 
     def _trace(self, event: str, details: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.started":
+            self._connecting.started = time.monotonic()
+        elif event == "connection.connect_tcp.complete":
+            # No server thinks before it accepts a connection, so this is nearer to the length of the line.
+            self.latency = min(self.latency, time.monotonic() - self._connecting.started)
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._lines.add(details["return_value"])
 

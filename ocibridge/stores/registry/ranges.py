@@ -13,13 +13,13 @@ from ...settings import MiB
 from .download import BlobReader
 from .http import LANES, Call, Host
 
-PIECE = 8 * MiB
+PIECE = 4 * MiB
 """Bytes of one request."""
 FAR = 0.01
-"""Seconds to the first byte of an answer from which a line counts as far. On a near one, one connection is faster."""
+"""Seconds (`Host.latency`) from which a line counts as far. On a near one, one connection is faster."""
 GRACE = 2.0
 """Seconds that a host has to let go of requests that are not wanted any more."""
-_LEAST = 4 * PIECE
+_LEAST = 8 * PIECE
 _HEAD = MiB
 
 
