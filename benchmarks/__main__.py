@@ -103,7 +103,6 @@ def main() -> None:
             if not options.smoke:
                 note("warming up")
                 measure(place, WARM_UP)
-                place.warm = 5 * amount.size // 4
                 note("measuring")
             found = measure(place, amount)
             there = machine.description(work, pulls)

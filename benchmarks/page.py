@@ -47,9 +47,7 @@ Written by `make bench`, all of it in one run.
 
 Seconds are medians, memory and disk the largest of all runs; the ratio is to the first tool of the same measure. Before
 each run the tool's home (its caches), its output and what was pushed are removed, and the disk is given the time to
-write what is left; as much memory as the transfer needs is written and given back, since the first use of a page that a
-virtual machine has not had for a while costs more than all the rest; tools take turns within a round. The registry's
-processor time is what its process used meanwhile.
+write what is left; tools take turns within a round. The registry's processor time is what its process used meanwhile.
 Peak disk counts the output, the home and the folder for temporary files.
 
 curl is the floor: it is told the digests, verifies nothing, and leaves a tar file packed. skopeo pushes an OCI layout

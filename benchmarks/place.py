@@ -46,10 +46,6 @@ class Place:
         pushes: Registry that is emptied before each run.
         pulls: Registry that keeps what the preparations push to it.
         settle: Whether to wait before each run until the disk has what the runs before have written.
-
-    Attributes:
-        warm: Bytes that are written and removed before each transfer. A virtual machine that has not used a page of
-            memory for a while gets it from its host at the first touch, which can cost more than what is measured.
     """
 
     def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool) -> None:
@@ -57,7 +53,6 @@ class Place:
         self.models, self.out = folder / "models", folder / "out"
         self.missing: list[str] = []
         self._settle = settle
-        self.warm = 0
         self._home, self._kept, self._temp = folder / "home", folder / "kept", folder / "temp"
         self._old = folder / "old"
         for each in (self.models, self.out, self._home, self._kept, self._temp, self._old):
@@ -89,14 +84,6 @@ class Place:
             shutil.rmtree(self.out)
         self.out.mkdir()
 
-    def _touch_memory(self) -> None:
-        path = self._temp / "memory"
-        block = bytes(MiB)
-        with path.open("wb", buffering=0) as file:
-            for _ in range(self.warm // MiB):
-                file.write(block)
-        path.unlink()
-
     def forget(self) -> None:
         """Give the room of the models and of what was prepared from them back."""
         self.clear()
@@ -122,8 +109,6 @@ class Place:
     def measured(self, case: Case) -> Run:
         """One run of a case."""
         self.clear()
-        if case.server is not None:
-            self._touch_memory()
         home = self._kept if case.kept else self._home
         found = run(case.command, env=self._env(home), watch=(self.out, home, self._temp), server=case.server)
         note(f"{case.measure}, {case.tool}: {found.wall:.2f} s, {found.rss / MiB:.0f} MiB")
