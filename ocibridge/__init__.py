@@ -36,8 +36,12 @@ if TYPE_CHECKING:
     from .verbs.login import login, logout
     from .verbs.pull import pull
     from .verbs.push import push
-    from .verbs.reports import ConvertReport, PullReport, PushReport, RewriteReport, VerifyReport
+    from .verbs.reports import ConvertReport, PrepareReport, PullReport, PushReport, RewriteReport, VerifyReport
     from .verbs.verify import verify
+    from .volume.check import volume_check
+    from .volume.manifests import volume_manifest
+    from .volume.prepare import volume_prepare
+    from .volume.reports import VolumeCheckReport, VolumeManifestReport
 
 _ERRORS = (
     "AuthenticationError",
@@ -66,12 +70,18 @@ _HOMES = {
     "push": "verbs.push",
     "ConvertReport": "verbs.reports",
     "InspectReport": "verbs.inspected",
+    "PrepareReport": "verbs.reports",
     "PullReport": "verbs.reports",
     "PushReport": "verbs.reports",
     "RewriteReport": "verbs.reports",
     "Runner": "formats.base",
     "VerifyReport": "verbs.reports",
     "verify": "verbs.verify",
+    "VolumeCheckReport": "volume.reports",
+    "VolumeManifestReport": "volume.reports",
+    "volume_check": "volume.check",
+    "volume_manifest": "volume.manifests",
+    "volume_prepare": "volume.prepare",
 }
 
 __all__ = [
@@ -86,6 +96,7 @@ __all__ = [
     "NetworkError",
     "NotFound",
     "OcibridgeError",
+    "PrepareReport",
     "Progress",
     "PullReport",
     "PushReport",
@@ -97,6 +108,8 @@ __all__ = [
     "Task",
     "UsageError",
     "VerifyReport",
+    "VolumeCheckReport",
+    "VolumeManifestReport",
     "convert",
     "inspect",
     "login",
@@ -104,6 +117,9 @@ __all__ = [
     "pull",
     "push",
     "verify",
+    "volume_check",
+    "volume_manifest",
+    "volume_prepare",
 ]
 
 

@@ -16,7 +16,16 @@ from pydantic import BaseModel
 from .dialects.annotations import FileListing, FileMetadata, Symlinks
 from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
 from .oci import Document, Index, Manifest
-from .verbs.reports import ConvertReport, InspectReport, PullReport, PushReport, RewriteReport, VerifyReport
+from .verbs.reports import (
+    ConvertReport,
+    InspectReport,
+    PrepareReport,
+    PullReport,
+    PushReport,
+    RewriteReport,
+    VerifyReport,
+)
+from .volume.reports import VolumeCheckReport, VolumeManifestReport
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
@@ -33,6 +42,9 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "rewrite": RewriteReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
+    "volume-prepare": PrepareReport,
+    "volume-check": VolumeCheckReport,
+    "volume-manifest": VolumeManifestReport,
 }
 """Name of the schema, and the type that it describes."""
 

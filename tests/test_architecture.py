@@ -41,7 +41,7 @@ ALLOWED = {
     "mirror": TOP,
     "volume": TOP,
     "trust": TOP,
-    "schemas": TOP,
+    "schemas": TOP | {"mirror", "volume", "trust"},
     "__main__": {"cli"},
     "cli": TOP | {"mirror", "volume", "trust", "schemas", ""},
     "": TOP | {"mirror", "volume", "trust"},

@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 GOLDEN = {
     ("tar", "none"): "sha256:76a4f0649b1b1e0ba7777c55a8ceaa75aa3fa64a1dd6738870634b3cb051fff1",
     ("raw", "none"): "sha256:c93ae23b4883dadf652c9cc82dc91e9065f5cc6508f4ef02edcd91e6ff5dd5f5",
-    ("raw-files", "none"): "sha256:6ff487f151dca60375fd053f0cbf24a3bfe256bb36a9c2578e3ad4dcbe66fb26",
+    ("raw-files", "none"): "sha256:c138f69514f63988c29f5d21a5191f8d2da21a31e60d5588bb05a0ed1d09becb",
     ("tar", "gzip"): "sha256:d1f9c33b6092ae00d1cc0cf897f56c3ea777899ed89c7764ab92d5629ceca6d6",
     ("tar", "zstd"): "sha256:8873eb2113f6bbb382fec6da4de9f1275a43cc39881157f0fa6921d321bf0a76",
 }

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from . import completion, convert, inspect, login, pull, push, verify, version
+from . import completion, convert, inspect, login, pull, push, verify, version, volume
 from .options import Parser
 from .output import note, result, say
 
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
-COMMANDS = (push, pull, convert, inspect, verify, login, completion, version)
+COMMANDS = (push, pull, convert, inspect, verify, volume, login, completion, version)
 _NAMES = {each.__name__.rpartition(".")[2]: each for each in COMMANDS} | {"logout": login}
 
 

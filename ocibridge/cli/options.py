@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .output import result
 from .passwords import credentials
-from .values import count
+from .values import count, names
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -124,6 +124,33 @@ def box_options(args: argparse.Namespace) -> dict[str, Any]:
         "runner": runner,
         "hooks": args.hooks,
     }
+
+
+def add_platform(parser: Parser) -> None:
+    """`--platform`."""
+    parser.add_argument(
+        "--platform",
+        type=names,
+        action="extend",
+        metavar="OS/ARCH,…",
+        help="platforms of the image, with commas between them (default: linux/amd64,linux/arm64)",
+    )
+
+
+def add_max_layers(parser: Parser) -> None:
+    """`--max-layers`."""
+    parser.add_argument(
+        "--max-layers",
+        type=count,
+        metavar="N",
+        help="tar layers that there may be; beyond them neighbouring weights share one (default: 120)",
+    )
+
+
+def image_options(args: argparse.Namespace) -> dict[str, Any]:
+    """`platforms` and `max_layers`, where they were given."""
+    given = {"platforms": args.platform, "max_layers": args.max_layers}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def add_json(parser: Parser) -> None:

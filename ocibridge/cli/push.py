@@ -75,10 +75,19 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "--also",
         action="append",
-        choices=("ollama",),
+        choices=("ollama", "image"),
         default=[],
-        help="also publish the model's own Ollama manifest, under the tag TAG-ollama; needs raw-files layers",
+        help="also publish the model's own Ollama manifest, under the tag TAG-ollama (needs raw-files layers), or an "
+        "OCI image of the same layers, which pods can mount, under TAG-image",
     )
+    options.add_platform(parser)
+    parser.add_argument(
+        "--prefix",
+        default="",
+        metavar="FOLDER",
+        help="put all files into this folder inside the layers, such as models/; a pull takes it off again",
+    )
+    options.add_max_layers(parser)
     parser.add_argument(
         "--strip-from",
         action="store_true",
@@ -121,6 +130,8 @@ def run(args: argparse.Namespace) -> None:
             roles=roles,
             strip_from=args.strip_from,
             also=args.also,
+            prefix=args.prefix,
+            **options.image_options(args),
             mount_from=args.mount_from,
             cache=args.cache,
             registry=registry,

@@ -87,3 +87,13 @@ def count(text: str) -> int:
     if not re.fullmatch(r"\d{1,6}", text, re.ASCII) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
     return int(text)
+
+
+def names(text: str) -> list[str]:
+    """Words with commas between them.
+
+    Example:
+        >>> names("linux/amd64,linux/arm64")
+        ['linux/amd64', 'linux/arm64']
+    """
+    return [word for word in text.split(",") if word]

@@ -25,6 +25,8 @@ FILES = OURS + "files"
 SYMLINKS = OURS + "symlinks"
 ROLE = OURS + "role"
 INFO = OURS + "info"
+PREFIX = OURS + "prefix"
+SIBLING = OURS + "sibling"
 
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -100,6 +102,20 @@ def parse_symlinks(value: str | None, owner: str) -> dict[str, str]:
     return {check_path(path, owner): target for path, target in found.items()}
 
 
+def parse_prefix(value: str | None, owner: str) -> str:
+    """Read a value of `org.ocibridge.prefix`: a folder with the slash after it; nothing where there is none.
+
+    Raises:
+        FormatError: it is malformed, or an unsafe path.
+    """
+    if not value:
+        return ""
+    if not value.endswith("/"):
+        raise FormatError(f"{owner}: the annotation {PREFIX} is not valid: {show(value)} does not end with '/'")
+    check_path(value[:-1], owner)
+    return value
+
+
 def file_size(value: str | None) -> int | None:
     """The size in a value of `file.metadata+json`, or None; other tools' spellings are read leniently."""
     try:
@@ -111,7 +127,7 @@ def file_size(value: str | None) -> int | None:
 
 
 _PER_LAYER = (FILES, ROLE)
-_SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
+SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
 _ANEW = ("filepath", "file.mediatype.untested", "model", "config", "readme", "license")
 
 
@@ -124,7 +140,7 @@ def kept(layer: StoredLayer, prefix: str) -> dict[str, str]:
     """
     found = {}
     for key, value in (layer.descriptor.annotations or {}).items():
-        name = next((key.removeprefix(each) for each in _SPECIFIED if key.startswith(each)), None)
+        name = next((key.removeprefix(each) for each in SPECIFIED if key.startswith(each)), None)
         if name is None and not key.startswith(OURS):
             found[key] = value
         elif name and name not in _ANEW:
@@ -144,7 +160,7 @@ def file_origin(layer: StoredLayer) -> dict[str, str]:
 def guessed(layer: StoredLayer) -> bool:
     """Whether a layer is marked as a guess."""
     found = layer.descriptor.annotations or {}
-    return any(found.get(prefix + "file.mediatype.untested") == "true" for prefix in _SPECIFIED)
+    return any(found.get(prefix + "file.mediatype.untested") == "true" for prefix in SPECIFIED)
 
 
 def file_path(annotations: Mapping[str, str], owner: str) -> str | None:
@@ -153,7 +169,7 @@ def file_path(annotations: Mapping[str, str], owner: str) -> str | None:
     Raises:
         FormatError: there are two that differ, or it is unsafe.
     """
-    given = {annotations[key] for prefix in _SPECIFIED if (key := prefix + "filepath") in annotations}
+    given = {annotations[key] for prefix in SPECIFIED if (key := prefix + "filepath") in annotations}
     if len(given) > 1:
         raise FormatError(f"{owner} has two paths, {' and '.join(sorted(map(show, given)))}")
     path = given.pop() if given else annotations.get(oci.ANNOTATION_TITLE)

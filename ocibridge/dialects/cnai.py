@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..layers import Encoding
 from ..model import ModelInfo
 from ..oci import Descriptor
+from .annotations import SPECIFIED
 from .config import config_of
 from .vocabulary import FinishedLayer, Vocabulary
 
@@ -24,6 +25,11 @@ class Cnai(Vocabulary):
 
     def __init__(self, *, bare_raw: bool = False) -> None:
         self._bare_raw = bare_raw
+
+    @property
+    def raw_prefixes(self) -> tuple[str, ...]:
+        """Both: CRI-O 1.33 looks for this prefix, 1.34 and later for that of its successor."""
+        return SPECIFIED
 
     def check(self, encodings: Sequence[Encoding]) -> None:
         """Every encoding has a name."""
@@ -52,3 +58,8 @@ class Modelpack(Cnai):
 
     def __init__(self) -> None:
         super().__init__(bare_raw=False)
+
+    @property
+    def raw_prefixes(self) -> tuple[str, ...]:
+        """Its own alone, which newer readers want; older ones take the title."""
+        return (self.prefix,)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import FormatError
-from ..layers import Encoding, StoredLayer
+from ..layers import Encoding, StoredLayer, without_prefix
 from ..model import FileEntry, Role, StoredModel
 from ..oci import Descriptor, Digest, Index, Manifest, parse_document
 from ..paths import check_collisions, show
@@ -97,11 +98,19 @@ def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits 
     diff_ids: list[Digest | None] = list(parsed.modelfs.diff_ids if parsed else draft.diff_ids(config))
     if len(diff_ids) != len(manifest.layers):
         diff_ids = [None] * len(manifest.layers)
-    layers = tuple(
-        replace(_layer(each, f"{owner}, layer {number}"), diff_id=diff_id)
-        for number, (each, diff_id) in enumerate(zip(manifest.layers, diff_ids, strict=True), 1)
-    )
-    return StoredArtifact(_dialect(manifest), manifest, parsed, layers, _model(manifest, parsed, layers, owner))
+    prefix = keys.parse_prefix((manifest.annotations or {}).get(keys.PREFIX), owner)
+    layers = []
+    for number, (descriptor, diff_id) in enumerate(zip(manifest.layers, diff_ids, strict=True), 1):
+        where = f"{owner}, layer {number}"
+        layers.append(replace(_inside(prefix, _layer(descriptor, where), where), diff_id=diff_id))
+    model = _model(manifest, parsed, layers, owner)
+    return StoredArtifact(_dialect(manifest), manifest, parsed, tuple(layers), model)
+
+
+def _inside(prefix: str, layer: StoredLayer, owner: str) -> StoredLayer:
+    """The layer with the paths that its files have in the model."""
+    files = tuple(replace(each, path=without_prefix(each.path, prefix, owner)) for each in layer.files)
+    return replace(layer, files=files, prefix=prefix)
 
 
 def _has_config(manifest: Manifest) -> bool:
@@ -114,7 +123,7 @@ def _dialect(manifest: Manifest) -> str:
     return "modelpack" if ".cncf." in manifest.config.media_type else "cnai"
 
 
-def _model(manifest: Manifest, config: ModelConfig | None, layers: tuple[StoredLayer, ...], owner: str) -> StoredModel:
+def _model(manifest: Manifest, config: ModelConfig | None, layers: Sequence[StoredLayer], owner: str) -> StoredModel:
     annotations = manifest.annotations or {}
     links = keys.parse_symlinks(annotations.get(keys.SYMLINKS), owner)
     files = [replace(file, symlink=links.pop(file.path, None)) for layer in layers for file in layer.files]
@@ -124,7 +133,7 @@ def _model(manifest: Manifest, config: ModelConfig | None, layers: tuple[StoredL
         raise FormatError(f"{owner}: the symlink {show(next(iter(links)))} is none of its files")
     files += [FileEntry(path, Role.DOC, symlink=target) for path, target in links.items()]
     prefix = len(keys.OURS)
-    reserved = (keys.FORMAT, keys.IDENTITY, keys.SYMLINKS, keys.INFO)
+    reserved = (keys.FORMAT, keys.IDENTITY, keys.SYMLINKS, keys.INFO, keys.PREFIX)
     return StoredModel(
         format=annotations.get(keys.FORMAT),
         files=tuple(files),

@@ -56,6 +56,11 @@ class Vocabulary(ABC):
         return f"org.{self.namespace}.model."
 
     @property
+    def raw_prefixes(self) -> tuple[str, ...]:
+        """What the keys of a path start with in an artifact of raw files alone, which CRI-O mounts by name."""
+        return (self.prefix,)
+
+    @property
     def artifact_type(self) -> str:
         """Artifact type of the manifest."""
         return f"application/vnd.{self.namespace}.model.manifest.v1+json"

@@ -12,12 +12,12 @@ from ..layers import Draft, Encoding, LayerDigests, Sealed
 from ..model import FileEntry, Model, ModelFile, ModelInfo
 from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
-from ..settings import DEFAULT_LIMITS, Limits
+from ..settings import DEFAULT_LIMITS, MAX_LAYERS, Limits
 from . import annotations as keys
 from .cnai import Cnai
 from .config import rfc3339
 from .dialect import vocabulary_of
-from .packing import Compress, Layers, Packed, pack
+from .packing import Compress, Layers, Packed, pack, under
 from .reading import StoredArtifact
 from .vocabulary import FinishedLayer, Vocabulary
 
@@ -32,6 +32,8 @@ class DraftOptions:
         annotations: Manifest annotations of the user; they win over ours.
         created: Creation time to record; none is recorded without it, so that digests do not depend on the day.
         vocabulary: The dialect; None is `cnai`.
+        prefix: Folder that the files are put into inside the layers, with a slash after it; the model does not have it.
+        max_layers: See `pack`.
         limits: See `ocibridge.settings.Limits`.
     """
 
@@ -40,6 +42,8 @@ class DraftOptions:
     annotations: Mapping[str, str] = field(default_factory=dict)
     created: datetime | None = None
     vocabulary: Vocabulary | None = None
+    prefix: str = ""
+    max_layers: int = MAX_LAYERS
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -50,6 +54,7 @@ class _About:
     info: ModelInfo
     format: str | None
     identity: str | None
+    prefix: str
     symlinks: Mapping[str, str]
     origin: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -61,14 +66,15 @@ def draft(model: Model, options: DraftOptions) -> Draft:
 
     Raises:
         FormatError: the model cannot be expressed (see `pack`).
-        UsageError: the dialect has no name for these layers.
+        UsageError: the dialect has no name for these layers, or there cannot be as few as wanted.
     """
     vocabulary = options.vocabulary or Cnai(bare_raw=options.layers is Layers.RAW)
-    packed = pack(model.files, options.layers, options.compress)
+    packed = pack(under(model.files, options.prefix), options.layers, options.compress, options.max_layers)
     about = _About(
         info=replace(model.info, created_at=options.created) if options.created else model.info,
         format=model.format,
         identity=model.identity,
+        prefix=options.prefix,
         symlinks={file.path: file.symlink for file in model.files if file.symlink},
         origin=model.origin,
         annotations=options.annotations,
@@ -88,7 +94,8 @@ def repack(
         vocabulary: The dialect.
         limits: See `ocibridge.settings.Limits`.
     """
-    return _draft(_about(artifact), pack(files, Layers.TAR, Compress.NONE), vocabulary, limits)
+    about = _about(artifact)
+    return _draft(about, pack(under(files, about.prefix), Layers.TAR, Compress.NONE), vocabulary, limits)
 
 
 def _draft(about: _About, packed: Sequence[Packed], vocabulary: Vocabulary, limits: Limits) -> Draft:
@@ -133,7 +140,7 @@ def reword(artifact: StoredArtifact, vocabulary: Vocabulary, limits: Limits = DE
             digest=each.descriptor.digest,
             size=each.descriptor.size,
             diff_id=each.diff_id or keys.plain_diff_id(each),
-            files=each.files or keys.named_file(each),
+            files=each.members or keys.named_file(each),
             guessed=keys.guessed(each),
             origin=keys.file_origin(each),
             kept=keys.kept(each, vocabulary.prefix),
@@ -150,6 +157,7 @@ def _about(artifact: StoredArtifact) -> _About:
         info=model.info,
         format=model.format,
         identity=model.identity,
+        prefix=keys.parse_prefix(annotations.get(keys.PREFIX), artifact.dialect),
         symlinks={file.path: file.symlink for file in model.files if file.symlink},
         origin=model.origin,
         annotations={},
@@ -170,8 +178,10 @@ def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabular
     """
     config, config_type = vocabulary.config(about.info, [each.diff_id for each in finished])
     config_descriptor = Descriptor.of(config, config_type)
+    raw = all(each.encoding is Encoding.RAW for each in finished)
+    prefixes = vocabulary.raw_prefixes if raw else (vocabulary.prefix,)
     for listed in (True, False):
-        layers = [vocabulary.layer(each, _layer_annotations(each, vocabulary, listed)) for each in finished]
+        layers = [vocabulary.layer(each, _layer_annotations(each, vocabulary, prefixes, listed)) for each in finished]
         manifest = Manifest(
             artifact_type=vocabulary.artifact_type,
             config=config_descriptor,
@@ -182,17 +192,21 @@ def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabular
             return Sealed(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
     raise LimitError(
         f"a manifest of {len(finished)} layers has {len(manifest)} bytes, registries take {limits.manifest}",
-        hint="use --layers tar, which lets small files share layers",
+        hint="use --layers tar, which lets small files share layers"
+        if any(each.encoding is Encoding.RAW for each in finished)
+        else "give a smaller --max-layers, so that more files share a layer",
     )
 
 
-def _layer_annotations(layer: FinishedLayer, vocabulary: Vocabulary, listed: bool) -> dict[str, str]:
+def _layer_annotations(
+    layer: FinishedLayer, vocabulary: Vocabulary, prefixes: Sequence[str], listed: bool
+) -> dict[str, str]:
     prefix = vocabulary.prefix
     found = {}
     if len(layer.files) == 1:
         file = layer.files[0]
         found[oci.ANNOTATION_TITLE] = file.path
-        found[prefix + "filepath"] = file.path
+        found |= {each + "filepath": file.path for each in prefixes}
         if file.size is not None:
             metadata = keys.FileMetadata(name=file.path.rpartition("/")[2], size=file.size)
             found[prefix + "file.metadata+json"] = metadata.to_json().decode()
@@ -210,6 +224,7 @@ def _manifest_annotations(about: _About, vocabulary: Vocabulary) -> dict[str, st
     found = {
         keys.FORMAT: about.format,
         keys.IDENTITY: about.identity,
+        keys.PREFIX: about.prefix or None,
         oci.ANNOTATION_TITLE: info.title or info.name,
         oci.ANNOTATION_DESCRIPTION: info.description,
         oci.ANNOTATION_LICENSES: " AND ".join(info.licenses),

@@ -3,7 +3,7 @@
 
 from .draft import Draft, Sealed
 from .encoding import Encoding
-from .layer import Layer, LayerDigests, StoredLayer, UnpackedFile, unpack
+from .layer import Layer, LayerDigests, StoredLayer, UnpackedFile, unpack, without_prefix
 from .onepass import OnePass, describe, promised
 from .tar import TarEntry, read_tar, tar_parts
 
@@ -22,4 +22,5 @@ __all__ = [
     "read_tar",
     "tar_parts",
     "unpack",
+    "without_prefix",
 ]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..beside import Beside
@@ -107,6 +107,7 @@ class StoredLayer:
         role: The kind of layer it is.
         files: What is known of its files; empty where only the tar headers will tell.
         diff_id: Its diff id as the config records it, if it does.
+        prefix: Folder inside the layer that all its files are in, such as `models/`; no part of their paths here.
     """
 
     descriptor: Descriptor
@@ -114,6 +115,12 @@ class StoredLayer:
     role: Role
     files: tuple[FileEntry, ...] = ()
     diff_id: str | None = None
+    prefix: str = ""
+
+    @property
+    def members(self) -> tuple[FileEntry, ...]:
+        """What is known of its files, under the names that they have inside the layer."""
+        return tuple(replace(file, path=self.prefix + file.path) for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +170,7 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
             if entry.path not in ("", "."):
                 check_path(entry.path, owner)
             continue
-        path = check_path(entry.path, owner)
+        path = without_prefix(check_path(entry.path, owner), layer.prefix, owner)
         if entry.kind != REGULAR:
             raise FormatError(
                 f"{owner}: {show(path)} is a link to {show(entry.link)}",
@@ -186,3 +193,18 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
         )
     if missing := set(listed) - seen:
         raise IntegrityError(f"{owner} lacks {show(min(missing))}, which its manifest lists")
+
+
+def without_prefix(path: str, prefix: str, owner: str) -> str:
+    """The path in the model of what is called `path` in a layer; see `StoredLayer.prefix`.
+
+    Raises:
+        FormatError: it is elsewhere.
+    """
+    if not path.startswith(prefix):
+        raise FormatError(
+            f"{owner}: {show(path)} is not in the folder {show(prefix)}, which its manifest says all files are in",
+            hint="the artifact was built wrongly: publish it again",
+        )
+    # What was one harmless part of a path may be none at its start, such as a drive.
+    return check_path(path[len(prefix) :], owner)

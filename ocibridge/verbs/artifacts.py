@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
 from ..errors import NetworkError, OcibridgeError
@@ -56,13 +56,16 @@ def fetch_artifact(store: Store, reference: Reference) -> Fetched:
 
 
 def stored_layers(store: Store, reference: Reference) -> Sequence[StoredLayer]:
-    """The layers of the model that `reference` names now; none where it names none that can be read.
+    """The layers of the model that `reference` names now, their files as they are called in there.
+
+    There are none where it names no model that can be read.
 
     Raises:
         NetworkError: the store cannot be reached.
     """
     try:
-        return fetch_artifact(store, reference).artifact.layers
+        layers = fetch_artifact(store, reference).artifact.layers
+        return [replace(each, files=each.members, prefix="") for each in layers]
     except NetworkError:
         raise
     except OcibridgeError:

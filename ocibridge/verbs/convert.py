@@ -309,7 +309,7 @@ def _wrapped(
     sources = _sources(layers, store)
     raw = {
         number: Layer(
-            (ModelFile(each.files[0].path, each.role, sources[number].content, each.files[0].sha256),), Encoding.TAR
+            (ModelFile(each.members[0].path, each.role, sources[number].content, each.files[0].sha256),), Encoding.TAR
         )
         for number, each in enumerate(layers)
         if each.encoding is Encoding.RAW

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..dialects.dialect import Dialect, vocabulary_of
-from ..dialects.packing import Compress, Layers
+from ..dialects.packing import Compress, Layers, folder_prefix
 from ..dialects.writing import DraftOptions, draft
 from ..errors import UsageError
 from ..formats.base import ReadOptions
@@ -26,6 +26,7 @@ from .sources import mount_places, open_source, open_store, source_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
+    from .image import ImageSibling
     from .ollama import OllamaSource, Sibling
 
 
@@ -44,6 +45,9 @@ def push(
     roles: Sequence[tuple[str, Role | str]] = (),
     strip_from: bool = False,
     also: Sequence[str] = (),
+    platforms: Sequence[str] | None = None,
+    prefix: str = "",
+    max_layers: int | None = None,
     mount_from: Sequence[str] = (),
     cache: bool = True,
     registry: RegistryOptions | None = None,
@@ -68,7 +72,12 @@ def push(
         links_hosts: Hosts that they may be fetched from; empty allows any.
         roles: Globs of a model folder and the roles of the files that they match; the first match decides.
         strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
-        also: `ollama` also publishes the original Ollama manifest, under the tag `<tag>-ollama`.
+        also: `ollama` also publishes the original Ollama manifest, under the tag `<tag>-ollama`; `image` an OCI image
+            that pods can mount, under `<tag>-image`: of the same layers where they are tar.
+        platforms: `OS/ARCHITECTURE[/VARIANT]` of the image; None is `ocibridge.settings.PLATFORMS`.
+        prefix: Folder that all files are put into inside the layers, such as `models/`; a pull takes it off again.
+        max_layers: Tar layers that there may be; beyond them neighbouring weights share one. None is
+            `ocibridge.settings.MAX_LAYERS`.
         mount_from: Repositories of the target's registry that may hold the blobs already, which then do not move.
         cache: Whether digests of unchanged files, and notes on unfinished uploads, are kept in `settings.cache_dir`.
         registry: Credentials and TLS, for the target; for the source where the target is no registry.
@@ -102,10 +111,15 @@ def push(
         dict(annotations or {}),
         created or _source_date(),
         vocabulary_of(dialect, bare_raw=chosen is Layers.RAW),
+        folder_prefix(prefix),
+        settings.MAX_LAYERS if max_layers is None else max_layers,
     )
+    if max_layers is not None and chosen is Layers.RAW_FILES and "image" not in also:
+        raise UsageError("--max-layers is for tar layers", hint="leave it out, or add --layers tar")
     if strip_from and isinstance(found, Path):
         raise UsageError("--strip-from is for models of Ollama", hint="leave it out, or name the source ollama:NAME")
     _check_also(also, options.layers)
+    image = _image_sibling(also, platforms, reference)
     if options.layers is Layers.RAW_FILES and options.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
     places = mount_places(reference, mount_from)
@@ -118,12 +132,13 @@ def push(
     )
     with ExitStack() as stack:
         model, home = stack.enter_context(open_source(found, reading, registry, reference))
-        beside = _sibling(model, reference) if also else None
+        beside = _ollama_sibling(model, reference) if "ollama" in also else None
         plan = draft(model, options)
         mounts = [stack.enter_context(open_store(each, registry)) for each in places]
         store = stack.enter_context(open_store(reference, registry, create=True))
         notes = settings.cache_dir() if cache else None
         store.notes = notes
+        digests = stack.enter_context(DigestCache(notes))
         done = publish(
             plan,
             store,
@@ -131,10 +146,23 @@ def push(
             concurrency=concurrency,
             progress=progress,
             mount_from=[home, *mounts] if home else mounts,
-            cache=stack.enter_context(DigestCache(notes)),
+            cache=digests,
             known=partial(stored_layers, store, reference),
         )
         extra = [beside.publish(store)] if beside else []
+        if image:
+            near = {} if home else {file.path: file.content for file in model.files}
+            extra.append(
+                image.publish(
+                    store,
+                    done.manifest,
+                    near,
+                    max_layers=options.max_layers,
+                    cache=digests,
+                    concurrency=concurrency,
+                    progress=progress,
+                )
+            )
         warnings = [*model.warnings, *store.warnings]
     return PushReport(
         reference=str(reference.pinned(done.manifest.digest)),
@@ -165,17 +193,27 @@ def _whole(source: Path | OllamaSource, layers: Layers | str | None, compress: C
     return Layers(layers or Layers.RAW_FILES)
 
 
-def _sibling(model: Model, reference: Reference) -> Sibling:
+def _ollama_sibling(model: Model, reference: Reference) -> Sibling:
     from .ollama import sibling
 
     return sibling(model, reference)
+
+
+def _image_sibling(also: Sequence[str], platforms: Sequence[str] | None, reference: Reference) -> ImageSibling | None:
+    if "image" in also:
+        from .image import sibling_of
+
+        return sibling_of(reference, settings.PLATFORMS if platforms is None else platforms)
+    if platforms is not None:
+        raise UsageError("--platform is for an image beside the artifact", hint="add --also image, or leave it out")
+    return None
 
 
 def _check_also(also: Sequence[str], layers: Layers) -> None:
     for kind in also:
         if kind not in settings.ALSO:
             raise UsageError(f"{kind!r} cannot be published also", hint=f"give one of: {', '.join(settings.ALSO)}")
-    if also and layers is not Layers.RAW_FILES:
+    if "ollama" in also and layers is not Layers.RAW_FILES:
         raise UsageError(
             "--also ollama needs every blob of the model as a layer of its own",
             hint="add --layers raw-files, and leave out --compress",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from .base import Report
 from .inspected import FileReport, InfoReport, InspectReport, LayerReport
 
 if TYPE_CHECKING:
-    from ..transfer import Published
+    from ..transfer import LayerAction, Published
 
 __all__ = [
     "AlsoReport",
@@ -21,12 +22,15 @@ __all__ = [
     "InfoReport",
     "InspectReport",
     "LayerReport",
+    "PlatformReport",
+    "PrepareReport",
     "PullReport",
     "PushReport",
     "PushedLayer",
     "Report",
     "RewriteReport",
     "VerifyReport",
+    "layer_reports",
     "pushed_layers",
 ]
 
@@ -43,7 +47,7 @@ class PushedLayer(Report):
 class AlsoReport(Report):
     """Something published beside the artifact."""
 
-    kind: Literal["ollama"]
+    kind: Literal["ollama", "image"]
     reference: str = Field(description="what its own tools call it, with its tag")
     digest: Digest = Field(description="digest of its manifest")
 
@@ -58,6 +62,25 @@ class PushReport(Report):
     format: str = Field(description="format of the source")
     layers: list[PushedLayer]
     also: list[AlsoReport] = Field([])
+    warnings: list[str]
+
+
+class PlatformReport(Report):
+    """The image for one platform."""
+
+    platform: str = Field(description="OS/ARCHITECTURE, or OS/ARCHITECTURE/VARIANT")
+    digest: Digest = Field(description="digest of its manifest")
+
+
+class PrepareReport(Report):
+    """Result of `volume prepare`."""
+
+    source: str = Field(description="pinned reference of the artifact")
+    reference: str = Field(description="pinned reference of the image: what a pod mounts")
+    digest: Digest = Field(description="digest of the index")
+    tag: str
+    platforms: list[PlatformReport]
+    layers: list[PushedLayer]
     warnings: list[str]
 
 
@@ -124,6 +147,11 @@ class VerifyReport(Report):
 
 def pushed_layers(done: Published) -> list[PushedLayer]:
     """What happened to each layer."""
+    return layer_reports(done.layers)
+
+
+def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
+    """What happened to each of some layers."""
     return [
         PushedLayer(
             digest=each.descriptor.digest,
@@ -131,5 +159,5 @@ def pushed_layers(done: Published) -> list[PushedLayer]:
             media_type=each.descriptor.media_type,
             action=each.action,
         )
-        for each in done.layers
+        for each in layers
     ]

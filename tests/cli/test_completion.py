@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Run
 
-COMMANDS = ["push", "pull", "convert", "inspect", "verify", "login", "logout", "completion", "version"]
+COMMANDS = ["push", "pull", "convert", "inspect", "verify", "volume", "login", "logout", "completion", "version"]
 
 
 def answers(run: Run, *words: str) -> list[str]:
@@ -45,6 +45,8 @@ def answers(run: Run, *words: str) -> list[str]:
         (["push", "--ca-file", ""], []),
         (["nonsense", ""], []),
         (["login", "--pass"], ["--password-stdin"]),
+        (["volume", "prep"], ["prepare"]),
+        (["volume", "prepare", "--suf"], ["--suffix"]),
         (["-x", "--y", "="], COMMANDS),
     ],
 )
@@ -82,4 +84,4 @@ def test_bash_completes(run: Run, tmp_path: Path) -> None:
     """
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=env, timeout=60)
-    assert done.stdout.splitlines() == ["raw raw-files", "verify version", "0"]
+    assert done.stdout.splitlines() == ["raw raw-files", "verify volume version", "0"]

@@ -81,5 +81,5 @@ def test_only_the_command_that_is_called_is_declared(word: str, declared: set[st
         return set(next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction)).choices)
 
     everything = commands(build_parser())
-    assert len(everything) == 9
+    assert len(everything) == 10
     assert commands(build_parser(word)) == (declared or everything)

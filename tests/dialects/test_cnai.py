@@ -23,7 +23,7 @@ PREFIX = "application/vnd.cnai.model."
 GOLDEN = {
     "tar": "317ba202b454782d4c3ff6caa207eb9ac8649618e3ac56439fc8b9872512a7ac",
     "raw": "a36596c02c40ab6227fc6fbc658b3ffe825c3f1257cba056c853a456e083bfbc",
-    "raw-files": "fd22b49816cd31394ddae338ff6cfcc949b442b638935e15bec1325442506421",
+    "raw-files": "c899a23fb480f57bc6b4a66f4a7a785fa545228ac7318050c1e919fecb0003c2",
 }
 
 
@@ -210,3 +210,12 @@ def test_whiteouts_and_empty_models_are_refused() -> None:
             seal(Model("folder", (file(name, Role.DOC, b""),)))
     with pytest.raises(FormatError, match="no file"):
         seal(Model("folder", ()))
+
+
+def test_raw_files_are_named_as_every_version_of_cri_o_asks() -> None:
+    keys = ("org.opencontainers.image.title", "org.cnai.model.filepath", "org.cncf.model.filepath")
+    for layer in manifest(layers=Layers.RAW_FILES)["layers"]:
+        assert len({layer["annotations"][key] for key in keys}) == 1
+    for layers in (Layers.TAR, Layers.RAW):
+        for layer in manifest(layers=layers)["layers"]:
+            assert "org.cncf.model.filepath" not in layer["annotations"]

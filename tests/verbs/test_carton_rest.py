@@ -193,7 +193,7 @@ def test_a_layer_that_is_not_the_one_of_manifest_is_named(
     elif damage == "missing":
         document["layers"].remove(weight)
     elif damage == "renamed":
-        for key in ("org.cnai.model.filepath", "org.opencontainers.image.title"):
+        for key in ("org.cnai.model.filepath", "org.cncf.model.filepath", "org.opencontainers.image.title"):
             weight["annotations"][key] = "model/other.pt"
     elif damage == "another":
         document["annotations"]["org.ocibridge.identity"] = "carton:" + "0" * 64

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`volume check`: what a pod would see of an artifact, and what mends it where that is not the model."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..dialects.image import parse_platforms
+from ..dialects.reading import is_model
+from ..errors import UsageError
+from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_reference
+from ..verbs.sources import open_store
+from .documents import Documents, Found
+from .predict import PLATFORM, foretell
+from .reports import Prediction, Sibling, VolumeCheckReport
+from .runtimes import IMAGE_CONFIG, RUNTIMES, Runtime, parse_runtime
+from .siblings import Related, find_image
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+_KINDS = (
+    (r"application/vnd\.cnai\.model\.(manifest|config)\.v1\+json", "a CNAI model artifact"),
+    (r"application/vnd\.cncf\.model\.(manifest|config)\.v1\+json", "a ModelPack model artifact"),
+    (r"application/vnd\.kitops\.modelkit\..*", "a KitOps ModelKit"),
+    (r"application/vnd\.docker\.ai\.model\..*", "a Docker model"),
+)
+_NEW = "NEW-TAG"
+
+
+def volume_check(
+    reference: str | Reference,
+    *,
+    runtime: str | None = None,
+    version: str | None = None,
+    platform: str = PLATFORM,
+    read: bool = False,
+    registry: RegistryOptions | None = None,
+) -> VolumeCheckReport:
+    """Foretell what pods see of an artifact, of whatever tool, that they mount as an image volume.
+
+    Manifest, index and config are read as the runtime reads them. What is in the layers is taken from our annotations,
+    else from tar headers, which takes a few small requests a layer; compressed layers of 64 MiB or more are left out.
+
+    Args:
+        reference: The artifact.
+        runtime: `containerd` or `cri-o`; None is both.
+        version: Version of that runtime, such as `2.1`; None is the current one.
+        platform: `OS/ARCHITECTURE` of the node.
+        read: Whether every byte of every layer is read and verified.
+        registry: Credentials and TLS.
+
+    Returns:
+        A prediction for each runtime, and the same for the image sibling where there is one.
+
+    Raises:
+        UsageError: there is no such runtime, or a version is given for both.
+        NotFound: there is no such artifact.
+        FormatError: it is neither a manifest nor an index.
+        StoreError: the store cannot be read.
+
+    Example:
+        >>> volume_check("localhost:5000/models/digits:v1-image").ok  # doctest: +SKIP
+        True
+    """
+    if version is not None and runtime is None:
+        raise UsageError("a version is that of one runtime", hint=f"add --runtime {' or --runtime '.join(RUNTIMES)}")
+    runtimes = [parse_runtime(name, version) for name in ([runtime] if runtime else RUNTIMES)]
+    parse_platforms([platform])
+    named = parse_reference(reference) if isinstance(reference, str) else reference
+    with open_store(named, registry) as store:
+        documents = Documents(store)
+        top = documents.load(named.version)
+        related = Related(None) if top.subject is not None else find_image(documents, named, top)
+        sibling = _sibling(documents, named, related, runtimes, platform, read) if related.image else None
+        predictions = [
+            _mended(foretell(documents, top, each, platform, read), named, top, sibling) for each in runtimes
+        ]
+        warnings = list(store.warnings)
+        kind = kind_of(top)
+    if related.stale:
+        warnings.append(f"{named.name}:{related.stale} is the image of another version of this artifact")
+    return VolumeCheckReport(
+        subject=str(named.pinned(top.descriptor.digest)),
+        kind=kind,
+        ok=all(each.ok for each in predictions),
+        runtimes=predictions,
+        sibling=sibling,
+        warnings=warnings,
+    )
+
+
+def kind_of(found: Found) -> str:
+    """What an artifact is, for people."""
+    if found.index is not None:
+        return "an image index"
+    manifest = found.manifest
+    assert manifest is not None
+    for pattern, kind in _KINDS:
+        if any(re.fullmatch(pattern, each or "") for each in (manifest.config.media_type, manifest.artifact_type)):
+            draft = manifest.config.media_type == IMAGE_CONFIG
+            return "a CNAI model artifact of OCI layers (the draft dialect)" if draft else kind
+    if any(each.media_type.startswith("application/vnd.ollama.") for each in manifest.layers):
+        return "a model of Ollama"
+    if manifest.artifact_type:
+        return f"an artifact of the type {manifest.artifact_type}"
+    if manifest.config.media_type == IMAGE_CONFIG or found.descriptor.media_type == MEDIA_TYPE_DOCKER_MANIFEST:
+        return "an image"
+    return f"an artifact with a config of the type {manifest.config.media_type}"
+
+
+def is_artifact(manifest: Manifest) -> bool:
+    """Whether it is a model whose layers are not those of an image already."""
+    kind = manifest.config.media_type
+    return kind != IMAGE_CONFIG and is_model(manifest.artifact_type, kind)
+
+
+def _sibling(
+    documents: Documents, named: Reference, related: Related, runtimes: Sequence[Runtime], platform: str, read: bool
+) -> Sibling:
+    image = related.image
+    assert image is not None
+    found = [foretell(documents, image, each, platform, read) for each in runtimes]
+    return Sibling(
+        reference=str(named.pinned(image.descriptor.digest)),
+        tag=related.tag,
+        platforms=platforms_of(image),
+        runtimes=[_mended(each, named, image, None) for each in found],
+    )
+
+
+def platforms_of(found: Found) -> list[str]:
+    """The platforms that an index names."""
+    entries = found.index.manifests if found.index else []
+    platforms = (each.platform for each in entries if each.platform)
+    return [
+        "/".join(str(each[key]) for key in ("os", "architecture", "variant") if each.get(key)) for each in platforms
+    ]
+
+
+def _mended(found: Prediction, named: Reference, top: Found, sibling: Sibling | None) -> Prediction:
+    """The prediction with the command that mends it, where one does."""
+    if found.verdict == "mounts":
+        return found
+    if sibling is not None and any(each.ok for each in sibling.runtimes if each.runtime == found.runtime):
+        return found.model_copy(update={"mend": f"ocibridge volume manifest {_quoted(named)} --kind Pod"})
+    return found.model_copy(update={"mend": _mend(named, top, found.platform)})
+
+
+def _mend(named: Reference, top: Found, platform: str) -> str:
+    manifest, subject = top.manifest, top.subject
+    if manifest is not None and is_artifact(manifest):
+        return f"ocibridge volume prepare {_quoted(named)}"
+    there = platforms_of(top)
+    if top.index is not None and subject is not None and platform not in there:
+        tag = (named.tag or _NEW).removesuffix(settings.IMAGE_SUFFIX)
+        artifact = f"{named.name}:{tag}@{subject.digest}"
+        return f"ocibridge volume prepare {_quoted(artifact)} --platform {','.join([*there, platform])}"
+    return f"ocibridge push FOLDER {_quoted(f'{named.name}:{_NEW}')} --also image"
+
+
+def _quoted(named: Reference | str) -> str:
+    return shlex.quote(str(named))

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`volume manifest`: what to apply to a cluster, so that pods have a published model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from ..dialects.reading import is_model
+from ..errors import FormatError, NotFound, UsageError
+from ..oci import Reference, RegistryReference, parse_reference
+from ..paths import show
+from ..verbs.sources import open_store
+from .check import platforms_of
+from .documents import Documents, Found
+from .emit import to_yaml
+from .kinds import KINDS, KSERVE_FOLDER, POLICIES, Wanted, document, model_format
+from .kubernetes import DEFAULT, parse_cluster
+from .predict import PLATFORM, foretell
+from .reports import Prediction, VolumeManifestReport
+from .runtimes import CONTAINERD, parse_runtime
+from .siblings import find_image
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_MOUNT = "/models"
+
+
+def volume_manifest(
+    reference: str | Reference,
+    *,
+    kind: str = "Pod",
+    name: str | None = None,
+    mount_path: str | None = None,
+    sub_path: str | None = None,
+    image: str | None = None,
+    ocibridge_image: str | None = None,
+    model_format: str | None = None,
+    kubernetes_version: str = DEFAULT,
+    pull_secret: str | None = None,
+    pull_policy: str | None = None,
+    registry: RegistryOptions | None = None,
+) -> VolumeManifestReport:
+    """Write the YAML that gives pods a published model, with the digest of what they mount.
+
+    Args:
+        reference: The artifact, whose image sibling is found, or an image.
+        kind: `Pod`, `Deployment`, `InferenceService` (KServe), `DaemonSet`, which makes every node pull the image
+            before it is needed, or `InitContainer`: a pod that pulls the model with ocibridge, and needs no image.
+        name: Of the object; None takes the end of the repository's name.
+        mount_path: Where the model is in the container; None is `/models`.
+        sub_path: The folder of the image, or of the model, that is mounted; None mounts all.
+        image: What runs in the pod; None takes a small one that lists the files.
+        ocibridge_image: Image of ocibridge itself, for `InitContainer`.
+        model_format: What KServe calls the format; None tells it from the files.
+        kubernetes_version: Of the cluster, such as `1.33`.
+        pull_secret: Name of the secret with the credentials of the registry.
+        pull_policy: `IfNotPresent`, `Always` or `Never`; None is `IfNotPresent`.
+        registry: Credentials and TLS.
+
+    Raises:
+        UsageError: the arguments do not fit together, or the version of Kubernetes cannot do it.
+        NotFound: there is no such artifact, or it has no image.
+        FormatError: what it has would not mount.
+
+    Example:
+        >>> print(volume_manifest("localhost:5000/models/digits:v1").yaml)  # doctest: +SKIP
+    """
+    named = parse_reference(reference) if isinstance(reference, str) else reference
+    if not isinstance(named, RegistryReference):
+        raise UsageError(f"pods cannot pull from {named.name}", hint="push the model to a registry first")
+    if kind not in KINDS:
+        raise UsageError(f"{show(kind)} is no kind that can be written", hint=f"give one of {', '.join(KINDS)}")
+    served, pulls = kind == "InferenceService", kind == "InitContainer"
+    given = {"--mount-path": mount_path, "--sub-path": sub_path, "--image": image, "--pull-policy": pull_policy}
+    for option, value in given.items():
+        if value is not None and (served or (pulls and option == "--pull-policy")):
+            raise UsageError(f"{kind} has no use for {option}", hint=f"leave out {option}")
+    _check(name, mount_path, sub_path, pull_policy)
+    cluster = parse_cluster(kubernetes_version)
+    partly = served or sub_path is not None
+    if not pulls:
+        cluster.require_image_volumes(partly)
+    with open_store(named, registry) as store:
+        documents = Documents(store)
+        model = _model(documents, named, pulls)
+    if served:
+        _check_prefix(named, model)
+    if sub_path is not None and not pulls and not model.has(sub_path):
+        raise UsageError(f"the image has no folder {show(sub_path)}", hint="look at it with 'ocibridge volume check'")
+    found, comments = document(
+        kind,
+        Wanted(
+            name=name or _name(named),
+            artifact=model.artifact,
+            image=model.image,
+            container_image=image,
+            mount_path=mount_path or _MOUNT,
+            sub_path=sub_path,
+            pull_secret=pull_secret,
+            pull_policy=pull_policy or POLICIES[0],
+            stored=model.stored,
+            unpacked=model.unpacked,
+            ocibridge_image=ocibridge_image or f"ocibridge:{version('ocibridge')}",
+            model_format=_format(model_format, model) if served else "",
+        ),
+    )
+    notes = [] if pulls else [*cluster.notes(partly), *model.notes]
+    if served:
+        notes.append("KServe has to know oci+native://")
+    head = "".join(f"# {line}\n" for line in (f"the model {model.artifact}", *notes))
+    return VolumeManifestReport(
+        subject=model.artifact,
+        image=model.image,
+        kind=kind,
+        documents=[found],
+        yaml=head + to_yaml(found, comments),
+        notes=notes,
+    )
+
+
+def _check(name: str | None, mount_path: str | None, sub_path: str | None, pull_policy: str | None) -> None:
+    if name is not None and not _NAME.fullmatch(name):
+        raise UsageError(f"{show(name)} is no name for an object", hint="use lower-case letters, digits and '-'")
+    if mount_path is not None and (not re.fullmatch(r"/[!-9;-~]+", mount_path) or ".." in mount_path.split("/")):
+        raise UsageError(f"{show(mount_path)} is no path to mount at", hint="give an absolute one, such as /models")
+    if sub_path is not None and (
+        not re.fullmatch(r"[!-~]+", sub_path) or sub_path.startswith("/") or ".." in sub_path.split("/")
+    ):
+        raise UsageError(f"{show(sub_path)} is no path in a volume", hint="give a relative one, such as models")
+    if pull_policy not in (None, *POLICIES):
+        raise UsageError(f"{show(pull_policy or '')} is no pull policy", hint=f"give one of {', '.join(POLICIES)}")
+
+
+def _name(named: RegistryReference) -> str:
+    text = re.sub(r"[^a-z0-9]+", "-", named.repository.rpartition("/")[2])[:63].strip("-")
+    return text or "model"
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """The model as it is published.
+
+    Attributes:
+        artifact: The artifact, pinned.
+        image: What pods mount, pinned.
+        stored: Bytes of the layers.
+        paths: The files, where they are known.
+        unpacked: Bytes of the files.
+        notes: What the nodes need for it.
+    """
+
+    artifact: str
+    image: str
+    stored: int
+    paths: tuple[str, ...]
+    unpacked: int
+    notes: tuple[str, ...] = ()
+
+    def has(self, folder: str) -> bool:
+        """Whether there is a folder; true where nobody knows."""
+        return not self.paths or any(path.startswith(folder.rstrip("/") + "/") for path in self.paths)
+
+
+def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Published:
+    top = documents.load(named.version)
+    subject = top.subject
+    if pulls:
+        artifact = documents.load(subject.digest) if subject is not None else top
+        manifest = artifact.manifest
+        if manifest is None or not is_model(manifest.artifact_type, manifest.config.media_type):
+            raise UsageError(f"{named} is no model artifact, so that ocibridge cannot pull it", hint="give one")
+        pinned = str(named.pinned(artifact.descriptor.digest))
+        size = sum(each.size for each in manifest.layers)
+        return _Published(pinned, pinned, size, (), size)
+    own = _prediction(documents, top)
+    if own.verdict == "mounts":
+        return _published(documents, named, top, subject.digest if subject else top.descriptor.digest, own)
+    related = find_image(documents, named, top)
+    if related.image is None:
+        stale = f" (the tag {related.stale} is the image of another version of it)" if related.stale else ""
+        raise NotFound(
+            f"{named} is nothing that a pod can mount, and has no image{stale}",
+            hint=_hint(named, top),
+        )
+    seen = _prediction(documents, related.image)
+    if seen.verdict != "mounts":
+        raise FormatError(
+            f"the image of {named} would not mount: {seen.reason}", hint=f"see 'ocibridge volume check {named}'"
+        )
+    return _published(documents, named, related.image, top.descriptor.digest, seen)
+
+
+def _hint(named: RegistryReference, top: Found) -> str:
+    manifest = top.manifest
+    if manifest is not None and is_model(manifest.artifact_type, manifest.config.media_type):
+        return f"run 'ocibridge volume prepare {named}' first"
+    return f"see 'ocibridge volume check {named}'"
+
+
+def _prediction(documents: Documents, found: Found) -> Prediction:
+    platforms = platforms_of(found)
+    platform = PLATFORM if PLATFORM in platforms or not platforms else platforms[0]
+    return foretell(documents, found, parse_runtime(CONTAINERD), platform, read=False)
+
+
+def _published(
+    documents: Documents, named: RegistryReference, image: Found, artifact: str, seen: Prediction
+) -> _Published:
+    assert seen.manifest is not None
+    manifest = documents.load(seen.manifest).manifest
+    assert manifest is not None
+    stored = sum(each.size for each in manifest.layers)
+    known = not seen.unread
+    platforms = platforms_of(image)
+    return _Published(
+        artifact=str(named.pinned(artifact)),
+        image=str(named.pinned(image.descriptor.digest)),
+        stored=stored,
+        paths=tuple(each.path for each in seen.files) if known else (),
+        unpacked=sum(each.size for each in seen.files) if known else stored,
+        notes=(f"the nodes have to be {' or '.join(platforms)}",) if platforms else (),
+    )
+
+
+def _check_prefix(named: RegistryReference, model: _Published) -> None:
+    if not model.has(KSERVE_FOLDER):
+        raise UsageError(
+            f"KServe mounts the folder {KSERVE_FOLDER}/ of an image, and the one of {named} has none",
+            hint=f"push the model again with --prefix {KSERVE_FOLDER}/ --also image",
+        )
+
+
+def _format(given: str | None, model: _Published) -> str:
+    found = given or model_format(model.paths)
+    if found is None:
+        raise UsageError(
+            "the files do not tell what KServe calls the format of the model",
+            hint="give it with --model-format, such as huggingface",
+        )
+    return found

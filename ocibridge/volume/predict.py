@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pod would see of an artifact, before there is a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..dialects import annotations as keys
+from ..errors import FormatError, NotFound, human_size
+from ..layers import Encoding
+from ..model import Role
+from ..oci import Descriptor, Manifest, Reference
+from ..oci.manifest import ANNOTATION_TITLE
+from ..paths import show
+from ..stores.base import Store
+from .documents import Documents, Found
+from .entries import Contents, Entry
+from .overlay import Overlay, parents
+from .reports import MountedFile, Prediction, UnreadLayer
+from .runtimes import CRIO, Part, Runtime, View, artifact_view, parse_runtime, view
+
+PLATFORM = "linux/amd64"
+_SHOWN = 3
+
+
+def predict(
+    store: Store,
+    reference: Reference | str,
+    runtime: str,
+    version: str | None = None,
+    platform: str = PLATFORM,
+    *,
+    read: bool = False,
+) -> Prediction:
+    """What a runtime shows of an artifact that a pod mounts as an image volume.
+
+    Args:
+        store: Where the artifact is.
+        reference: A reference, or a tag or digest.
+        runtime: `containerd` or `cri-o`.
+        version: Its version, such as `2.1`; None is the current one.
+        platform: Of the node: `os/architecture`.
+        read: Whether every layer is read and verified. Else what our annotations list is believed, and of other
+            layers only tar headers are read.
+
+    Raises:
+        UsageError: there is no such runtime.
+        NotFound: there is no such artifact.
+        FormatError: it is neither a manifest nor an index.
+    """
+    documents = Documents(store)
+    found = documents.load(reference if isinstance(reference, str) else reference.version)
+    return foretell(documents, found, parse_runtime(runtime, version), platform, read)
+
+
+def foretell(documents: Documents, top: Found, runtime: Runtime, platform: str, read: bool) -> Prediction:
+    """See `predict`."""
+    seen = view(runtime, documents, top, platform)
+    outcome = _Outcome(seen)
+    if seen.mounted_as == "image":
+        outcome = _image(documents, top, runtime, seen, read)
+    if runtime.name == CRIO and outcome.no_archive and seen.found is not None:
+        outcome = _Outcome(artifact_view(runtime, top, seen.found, outcome.reason))
+    if outcome.view.mounted_as == "artifact":
+        outcome = _artifact(documents, outcome.view)
+    found = outcome.view.found
+    return Prediction(
+        runtime="cri-o" if runtime.name == CRIO else "containerd",
+        version=str(runtime),
+        image_volumes=runtime.image_volumes,
+        platform=platform,
+        verdict=outcome.verdict,
+        reason=outcome.reason,
+        manifest=found.descriptor.digest if found else None,
+        mounted_as=outcome.view.mounted_as if outcome.verdict != "refused" else None,
+        files=outcome.files,
+        unread=outcome.unread,
+        complete=outcome.complete,
+        missing=outcome.missing,
+        conflicts=outcome.conflicts,
+        hazards=outcome.hazards,
+    )
+
+
+@dataclass
+class _Outcome:
+    """What is found out, step by step; see `Prediction`.
+
+    Attributes:
+        no_archive: Whether a layer of an image turned out to be no archive.
+    """
+
+    view: View
+    verdict: Literal["mounts", "empty", "wrong", "refused"] = "refused"
+    reason: str = ""
+    files: list[MountedFile] = field(default_factory=list)
+    unread: list[UnreadLayer] = field(default_factory=list)
+    complete: bool | None = None
+    missing: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    hazards: list[str] = field(default_factory=list)
+    no_archive: bool = False
+
+    def __post_init__(self) -> None:
+        self.reason = self.reason or self.view.refused or ""
+
+
+def _image(documents: Documents, top: Found, runtime: Runtime, seen: View, read: bool) -> _Outcome:
+    if not seen.parts:
+        return _Outcome(seen, "empty", f"none of its layers is one that it unpacks, {_ignored(seen.ignored)}")
+    listed = {} if read else _listings(documents, top, seen.found)
+    outcome, overlay = _Outcome(seen), Overlay()
+    for number, part in enumerate(seen.parts, 1):
+        layer = part.descriptor
+        entries: Sequence[Entry] | None = listed.get(layer.digest)
+        if entries is None:
+            try:
+                found = documents.contents(layer, whole=read)
+            except NotFound:
+                return _Outcome(seen, "refused", f"layer {number} ({layer.digest}) is not there")
+            if not found.archive:
+                reason = f"layer {number} ({layer.media_type}) is no tar archive"
+                return _Outcome(seen, "refused", reason, no_archive=True)
+            if problem := _other_bytes(runtime, part, found):
+                return _Outcome(seen, "refused", f"layer {number} {problem}")
+            if found.entries is None:
+                outcome.unread.append(UnreadLayer(digest=layer.digest, size=layer.size, reason=found.unread or ""))
+            entries = found.entries or ()
+        overlay.add(number, layer.digest, entries)
+    outcome.hazards, outcome.conflicts = overlay.hazards, overlay.conflicts
+    outcome.files = [
+        MountedFile(
+            path=path,
+            size=node.entry.size,
+            sha256=node.entry.sha256,
+            link=node.entry.link if node.entry.kind == "link" else None,
+        )
+        for path, node in sorted(overlay.nodes.items())
+    ]
+    for path in _links(documents, top, seen.found):
+        if path not in overlay.nodes:
+            overlay.warn(f"the model has a symbolic link {show(path)}, which its layers do not have")
+    return _judged(outcome, _expected(documents, top, seen.found))
+
+
+def _other_bytes(runtime: Runtime, part: Part, read: Contents) -> str | None:
+    if runtime.name == CRIO or None in (part.diff_id, read.diff_id) or part.diff_id == read.diff_id:
+        return None
+    return "has another diff id than the config says (wrong diff id)"
+
+
+def _artifact(documents: Documents, seen: View) -> _Outcome:
+    outcome = _Outcome(seen)
+    if not seen.parts:
+        outcome.verdict = "empty"
+        outcome.reason = f"layers of an artifact are mounted as files, and none has a name, {_ignored(seen.ignored)}"
+        return outcome
+    archives: list[str] = []
+    named: dict[str, Descriptor] = {}
+    for part in seen.parts:
+        name, layer = part.name or "", part.descriptor
+        if name in named and named[name].digest != layer.digest:
+            outcome.conflicts.append(name)
+        if name.startswith("/") or ".." in name.split("/"):
+            outcome.hazards.append(f"the name {show(name)} leaves the mount")
+        named[name] = layer
+        if ".tar" in layer.media_type and documents.encoding(layer) is not Encoding.RAW:
+            archives.append(name)
+    outcome.files = [
+        MountedFile(path=name, size=layer.size, sha256=layer.digest.removeprefix("sha256:"))
+        for name, layer in sorted(named.items())
+    ]
+    if archives:
+        outcome.verdict = "wrong"
+        outcome.reason = (
+            f"layers of an artifact are mounted as files and not unpacked: {_names(archives)} "
+            f"{'is a tar archive' if len(archives) == 1 else 'are tar archives'} there"
+        )
+        outcome.complete = False
+        return outcome
+    assert seen.found is not None
+    return _judged(outcome, _expected(documents, seen.found, seen.found))
+
+
+def _judged(outcome: _Outcome, expected: Mapping[str, _Listed]) -> _Outcome:
+    """The verdict on a tree that is known as far as it goes."""
+    seen = outcome.view
+    there = {each.path: each for each in outcome.files}
+    folders = {parent for path in there for parent in parents(path)}
+    known = not outcome.unread
+    if known:
+        outcome.missing = [
+            path
+            for path, listed in sorted(expected.items())
+            if not (listed.same(there[path]) if path in there else path in folders and listed.size is None)
+        ]
+    if expected and known:
+        outcome.complete = not outcome.missing and not outcome.conflicts and not seen.ignored
+    if outcome.conflicts:
+        outcome.verdict = "wrong"
+        outcome.reason = f"two layers write {_names(outcome.conflicts)} with different bytes, and the later one counts"
+    elif outcome.missing:
+        outcome.verdict = "wrong"
+        outcome.reason = f"{_names(outcome.missing)} would not be there, or not whole"
+    elif not there and known:
+        outcome.verdict, outcome.reason = "empty", "its layers leave no file"
+    elif seen.ignored:
+        outcome.verdict, outcome.reason = "wrong", f"a part of it is left out, {_ignored(seen.ignored)}"
+    else:
+        outcome.verdict = "mounts"
+        what = "its layers are unpacked" if seen.mounted_as == "image" else "its layers are mounted as files"
+        unread = f", {len(outcome.unread)} of which were not looked into" if outcome.unread else ""
+        outcome.reason = f"{what}: {_count(outcome.files)}{unread}"
+    return outcome
+
+
+def _count(files: Sequence[MountedFile]) -> str:
+    total = human_size(sum(each.size for each in files))
+    return f"{len(files)} {'file' if len(files) == 1 else 'files'}, {total}"
+
+
+def _ignored(layers: Sequence[Descriptor]) -> str:
+    types = sorted({each.media_type for each in layers})
+    if not types:
+        return "as there are none"
+    return f"and what it does not know ({_names(types)}) is passed over without an error"
+
+
+def _names(names: Iterable[str]) -> str:
+    found = [show(each) for each in names]
+    rest = len(found) - _SHOWN
+    return ", ".join(found[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _sources(documents: Documents, top: Found, found: Found | None) -> list[Manifest]:
+    """The manifests that may list the files of an image: its own, and that of the artifact that it belongs to."""
+    manifests = [found.manifest] if found and found.manifest else []
+    for each in (top, found):
+        subject = each.subject if each else None
+        if subject is None:
+            continue
+        try:
+            manifest = documents.load(subject.digest).manifest
+        except (NotFound, FormatError):
+            continue
+        manifests += [manifest] if manifest else []
+    return manifests
+
+
+def _listings(documents: Documents, top: Found, found: Found | None) -> dict[str, tuple[Entry, ...]]:
+    """The entries of the layers that our annotations list, by digest."""
+    listings: dict[str, tuple[Entry, ...]] = {}
+    for manifest in _sources(documents, top, found):
+        for layer in manifest.layers:
+            files = _listed(layer)
+            if files is not None:
+                listings.setdefault(layer.digest, files)
+    return listings
+
+
+def _listed(layer: Descriptor) -> tuple[Entry, ...] | None:
+    value = (layer.annotations or {}).get(keys.FILES)
+    if value is None:
+        return None
+    try:
+        files = keys.parse_listing(value, Role.WEIGHT, layer.digest)
+    except FormatError:
+        return None  # somebody else's annotation of that name lists nothing for us
+    return tuple(Entry(each.path, size=each.size or 0, sha256=each.sha256) for each in files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What a manifest says of a file."""
+
+    size: int | None
+    sha256: str | None = None
+
+    def same(self, file: MountedFile) -> bool:
+        return self.size in (None, file.size) and (None in (self.sha256, file.sha256) or self.sha256 == file.sha256)
+
+
+def _expected(documents: Documents, top: Found, found: Found | None) -> dict[str, _Listed]:
+    """Every file that the artifact says it has, by its path."""
+    expected: dict[str, _Listed] = {}
+    for manifest in _sources(documents, top, found):
+        for layer in manifest.layers:
+            annotations = layer.annotations or {}
+            listed = _listed(layer)
+            if listed is not None:
+                expected |= {each.path: _Listed(each.size, each.sha256) for each in listed}
+                continue
+            packed = ".tar" in layer.media_type
+            name = next((annotations[key] for key in _NAMES if key in annotations), None)
+            if packed and name is not None:
+                metadata = next((annotations[key] for key in _METADATA if key in annotations), None)
+                expected[name] = _Listed(keys.file_size(metadata))
+            elif not packed and (name := name or annotations.get(ANNOTATION_TITLE)):
+                expected[name] = _Listed(layer.size, layer.digest.removeprefix("sha256:"))
+    return expected
+
+
+_NAMES = tuple(f"{prefix}filepath" for prefix in keys.SPECIFIED)
+_METADATA = tuple(f"{prefix}file.metadata+json" for prefix in keys.SPECIFIED)
+
+
+def _links(documents: Documents, top: Found, found: Found | None) -> list[str]:
+    """The paths of the symbolic links that our annotations say the model has."""
+    links: set[str] = set()
+    for manifest in _sources(documents, top, found):
+        annotations = manifest.annotations or {}
+        with suppress(FormatError):
+            prefix = keys.parse_prefix(annotations.get(keys.PREFIX), "the manifest")
+            links |= {prefix + path for path in keys.parse_symlinks(annotations.get(keys.SYMLINKS), "the manifest")}
+    return sorted(links)

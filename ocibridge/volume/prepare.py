@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`volume prepare`: an artifact that is published gets an image sibling, which pods can mount."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..dialects.image import parse_platforms
+from ..dialects.packing import check_whiteout
+from ..errors import FormatError, IntegrityError, NotFound, UsageError
+from ..layers import StoredLayer, without_prefix
+from ..oci import Reference, parse_reference
+from ..paths import show
+from ..stores.base import Store
+from ..transfer import DigestCache, Progress, Task, Workers, reported
+from ..verbs.artifacts import Fetched, fetch_artifact
+from ..verbs.image import publish_image, sibling_reference
+from ..verbs.reports import PlatformReport, PrepareReport, layer_reports
+from ..verbs.sources import open_store, other_side
+from .entries import contents
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+
+def volume_prepare(
+    source: str | Reference,
+    target: str | Reference | None = None,
+    *,
+    platforms: Sequence[str] = settings.PLATFORMS,
+    suffix: str = settings.IMAGE_SUFFIX,
+    max_layers: int = settings.MAX_LAYERS,
+    cache: bool = True,
+    registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> PrepareReport:
+    """Publish an OCI image of an artifact's layers beside it, under its tag with a suffix.
+
+    Tar layers serve both: nothing of them moves. Raw layers, which no runtime unpacks, are wrapped in tar, streaming
+    from store to store. Layers whose manifest does not list their files are read, to be sure that they can be mounted.
+
+    Args:
+        source: The artifact, by tag, or by tag and digest; by digest alone where there is a `target`.
+        target: Where else the image goes, with the tag that the suffix is added to; None is beside the artifact.
+        platforms: `OS/ARCHITECTURE[/VARIANT]` of the nodes; the layers are the same for all.
+        suffix: What is added to the tag.
+        max_layers: Layers that the image may have; see `ocibridge.settings.MAX_LAYERS`.
+        cache: See `push`.
+        registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+
+    Returns:
+        The pinned reference that a pod mounts, and what happened to each layer.
+
+    Raises:
+        UsageError: the arguments do not fit together.
+        NotFound: there is nothing of that name.
+        FormatError: it is no model, or not one that can be mounted.
+        LimitError: it has more layers than a mount bears.
+        IntegrityError: a byte is not what was promised.
+        StoreError: one of the stores refused something.
+
+    Example:
+        >>> volume_prepare("localhost:5000/models/digits:v1").tag  # doctest: +SKIP
+        'v1-image'
+    """
+    reference = parse_reference(source) if isinstance(source, str) else source
+    goal = reference if target is None else (parse_reference(target) if isinstance(target, str) else target)
+    place = sibling_reference(_tagged(goal, target is None), suffix)
+    wanted = parse_platforms(platforms)
+    progress = progress or Progress()
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry)))
+        fetched = fetch_artifact(store, reference)
+        checked = _checked(fetched, store, concurrency, progress)
+        home = store
+        if goal.name != reference.name:
+            home = stack.enter_context(open_store(goal, registry, create=True))
+        notes = settings.cache_dir() if cache else None
+        home.notes = notes
+        done = publish_image(
+            checked,
+            store,
+            home,
+            place.version,
+            platforms=wanted,
+            max_layers=max_layers,
+            cache=stack.enter_context(DigestCache(notes)),
+            concurrency=concurrency,
+            progress=progress,
+        )
+        warnings = list(dict.fromkeys([*_missing_subject(home, fetched), *store.warnings, *home.warnings]))
+    image = done.image
+    return PrepareReport(
+        source=str(reference.pinned(fetched.descriptor.digest)),
+        reference=str(place.pinned(image.descriptor.digest)),
+        digest=image.descriptor.digest,
+        tag=place.version,
+        platforms=[PlatformReport(platform=each.platform, digest=each.descriptor.digest) for each in image.platforms],
+        layers=layer_reports(done.layers),
+        warnings=warnings,
+    )
+
+
+def _tagged(goal: Reference, beside: bool) -> Reference:
+    """Where the image goes, by tag: what is in no need of the digest."""
+    if goal.digest and not beside:
+        raise UsageError("the target of an image has a tag, not a digest", hint="leave out the part from '@' on")
+    if goal.digest and not goal.tag:
+        raise UsageError(
+            "the image needs a tag to stand under, and a digest alone gives none",
+            hint="write REPOSITORY:TAG, or REPOSITORY:TAG@sha256:…, or name a target with a tag",
+        )
+    return replace(goal, digest=None)
+
+
+def _checked(fetched: Fetched, store: Store, concurrency: int, progress: Progress) -> Fetched:
+    """The artifact, once its layers are known to hold nothing that a runtime would take for something else."""
+    layers = list(fetched.artifact.layers)
+    for layer in layers:
+        for file in layer.members:
+            check_whiteout(file.path)
+    unlisted = [number for number, layer in enumerate(layers) if not layer.files or _unknown(layer)]
+    progress.plan("reading", len(unlisted), sum(layers[number].descriptor.size for number in unlisted))
+    workers = Workers(concurrency, progress, [store])
+
+    def read(number: int) -> StoredLayer:
+        task = Task("reading", layers[number].descriptor.digest, layers[number].descriptor.size)
+        with reported(progress, task):
+            return _read(layers[number], store)
+
+    for number, layer in zip(unlisted, workers.map(read, unlisted), strict=True):
+        layers[number] = layer
+    return replace(fetched, artifact=replace(fetched.artifact, layers=tuple(layers)))
+
+
+def _unknown(layer: StoredLayer) -> bool:
+    """Whether nothing says what a compressed layer unpacks to, which an image has to know."""
+    return layer.encoding.compressed and layer.diff_id is None
+
+
+def _read(layer: StoredLayer, store: Store) -> StoredLayer:
+    """Read the names in a layer that is not listed; it comes back with its diff id."""
+    owner, descriptor = f"the layer {layer.descriptor.digest}", layer.descriptor
+    found = contents(store, descriptor, whole=layer.encoding.compressed)
+    if found.entries is None and found.archive:
+        found = contents(store, descriptor, whole=True)
+    if found.entries is None:
+        raise FormatError(f"{owner} is no tar archive", hint="the artifact was built wrongly: publish it again")
+    for entry in found.entries:
+        path = entry.path.removeprefix("./")
+        check_whiteout(path)
+        if entry.kind == "file":
+            without_prefix(path, layer.prefix, owner)
+        elif entry.kind != "folder":
+            raise FormatError(
+                f"{owner}: {show(path)} is a {entry.kind}, and neither a file nor a folder",
+                hint="publish the model with plain files",
+            )
+    diff_id = found.diff_id or descriptor.digest
+    if layer.encoding.compressed and layer.diff_id not in (None, diff_id):
+        raise IntegrityError(
+            f"{owner} unpacks to {diff_id}, its config says {layer.diff_id}",
+            hint="the artifact was built wrongly: publish it again",
+        )
+    return replace(layer, diff_id=diff_id)
+
+
+def _missing_subject(home: Store, fetched: Fetched) -> list[str]:
+    try:
+        home.resolve(fetched.descriptor.digest)
+    except NotFound:
+        return [
+            f"{home.name} has no manifest {fetched.descriptor.digest}, which the image refers to: copy the model there "
+            "too, so that tools find the one by the other"
+        ]
+    return []

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the container runtimes read a manifest that a pod names as an image volume.
+
+Rules of containerd: `internal/cri/server/container_image_mount.go` and its `images` package, observed with 1.6, 2.2 and
+2.4; of CRI-O: `internal/ociartifact/store.go`, and containers-storage, observed with podman 4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..errors import FormatError, UsageError
+from ..oci import (
+    MEDIA_TYPE_DOCKER_INDEX,
+    MEDIA_TYPE_DOCKER_MANIFEST,
+    MEDIA_TYPE_INDEX,
+    SHA256,
+    Descriptor,
+    parse_json,
+)
+from ..oci.manifest import ANNOTATION_TITLE
+from ..paths import show
+from .documents import Documents, Found
+
+CONTAINERD, CRIO = "containerd", "cri-o"
+RUNTIMES = (CONTAINERD, CRIO)
+IMAGE_CONFIG = "application/vnd.oci.image.config.v1+json"
+DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
+
+_CURRENT = {CONTAINERD: (2, 4), CRIO: (1, 36)}
+_FIRST = {CONTAINERD: (2, 1), CRIO: (1, 31)}
+_IGNORES_UNKNOWN = (1, 7, 8)
+_ARTIFACTS = (1, 33)
+_CNCF_NAMES = (1, 34)
+_LAST_PATCH = 999
+
+# Both measured: the kernel stacks 500 folders in an overlay, containers-storage goes 128 layers below the topmost.
+_MOST_LAYERS = {CONTAINERD: 500, CRIO: 129}
+
+_OCI_LAYER = "application/vnd.oci.image.layer."
+_EROFS_LAYER = "application/vnd.erofs.layer.v1"
+_DOCKER_LAYER = re.compile(r"application/vnd\.docker\.image\.rootfs\.(foreign\.)?diff\.tar(\.gzip|\.zstd)?")
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A container runtime.
+
+    Attributes:
+        name: `containerd` or `cri-o`.
+        version: Major, minor and patch number.
+    """
+
+    name: str
+    version: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        patch = "" if self.version[2] == _LAST_PATCH else f".{self.version[2]}"
+        return f"{'CRI-O' if self.name == CRIO else self.name} {self.version[0]}.{self.version[1]}{patch}"
+
+    @property
+    def image_volumes(self) -> bool:
+        """Whether it can mount an image as a volume of a pod."""
+        return self.version >= _FIRST[self.name]
+
+    @property
+    def first(self) -> str:
+        """The first version that mounts image volumes, as `X.Y`."""
+        return ".".join(map(str, _FIRST[self.name]))
+
+
+def parse_runtime(name: str, version: str | None = None) -> Runtime:
+    """A runtime from its name and version: `1.7.8`, or `2.1`, the last of that series; None is the current one.
+
+    Raises:
+        UsageError: there is no such runtime, or the version is none.
+    """
+    if name not in RUNTIMES:
+        raise UsageError(f"{show(name)} is no runtime that is known", hint=f"give one of {', '.join(RUNTIMES)}")
+    if version is None:
+        return Runtime(name, (*_CURRENT[name], _LAST_PATCH))
+    match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+~].*)?", version)
+    if not match:
+        raise UsageError(f"{show(version)} is no version of {name}", hint="give two numbers, such as 2.1")
+    return Runtime(name, (int(match[1]), int(match[2]), _LAST_PATCH if match[3] is None else int(match[3])))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One layer, as a runtime takes it.
+
+    Attributes:
+        descriptor: The layer.
+        diff_id: What the config says of its uncompressed bytes, where the runtime compares.
+        name: Name of the file that it becomes, where it is mounted as a file and not unpacked.
+    """
+
+    descriptor: Descriptor
+    diff_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a runtime makes of a manifest.
+
+    Attributes:
+        found: The manifest that it chose; None where it found none.
+        mounted_as: `image`: layers are unpacked one upon the other; `artifact`: each is a file; None: it refuses.
+        parts: The layers that it takes, in order.
+        ignored: The layers that it passes over without an error.
+        refused: Why it refuses.
+    """
+
+    found: Found | None
+    mounted_as: Literal["image", "artifact"] | None = None
+    parts: tuple[Part, ...] = ()
+    ignored: tuple[Descriptor, ...] = ()
+    refused: str | None = None
+
+
+def view(runtime: Runtime, documents: Documents, found: Found, platform: str) -> View:
+    """What a runtime on a node of `platform` (`os/architecture`) makes of what a reference names."""
+    read = _containerd if runtime.name == CONTAINERD else _crio
+    seen = read(runtime, documents, found, platform)
+    most = _MOST_LAYERS[runtime.name]
+    if seen.mounted_as == "image" and len(seen.parts) > most:
+        return View(seen.found, refused=f"an overlay mount of {len(seen.parts)} layers fails, {most} are the most")
+    return seen
+
+
+def _containerd(runtime: Runtime, documents: Documents, top: Found, platform: str) -> View:
+    found = next(_matching(documents, top, platform), None)
+    if found is None or found.manifest is None:
+        return View(None, refused=f"the index has no manifest for {platform} (no match for platform in manifest)")
+    layers: Sequence[Descriptor] = found.manifest.layers
+    unknown = [each for each in layers if not _is_layer(each.media_type)]
+    strict = runtime.version < _IGNORES_UNKNOWN
+    taken = list(layers) if strict else [each for each in layers if _is_layer(each.media_type)]
+    diff_ids = _diff_ids(documents.config(found))
+    if diff_ids is None:
+        return View(found, refused="the config is not the JSON of an image")
+    if len(diff_ids) != len(taken):
+        return View(
+            found,
+            refused=f"it takes {len(taken)} of the layers, and the config has {len(diff_ids)} diff_ids "
+            "(mismatched image rootfs and manifest layers)",
+        )
+    if strict and unknown:
+        return View(found, refused=f"it has no processor for layers of the type {show(unknown[0].media_type)}")
+    for number, (layer, diff_id) in enumerate(zip(taken, diff_ids, strict=True), 1):
+        if layer.media_type.endswith(".tar") and layer.digest != diff_id:
+            return View(found, refused=f"layer {number} has another diff id than the config says (wrong diff id)")
+    parts = tuple(Part(layer, diff_id) for layer, diff_id in zip(taken, diff_ids, strict=True))
+    return View(found, "image", parts, tuple(unknown))
+
+
+def _crio(runtime: Runtime, documents: Documents, top: Found, platform: str) -> View:
+    found = _crio_choice(documents, top, platform)
+    if found is None or found.manifest is None:
+        return View(None, refused=f"the index has no image for {platform}")
+    manifest = found.manifest
+    if found.descriptor.media_type == MEDIA_TYPE_DOCKER_MANIFEST:
+        strange = next((each.media_type for each in manifest.layers if not _is_layer(each.media_type)), None)
+        problem = strange and f"the image has layers of the type {show(strange)} (unsupported docker v2s2 media type)"
+    else:
+        problem = (
+            None
+            if manifest.config.media_type == IMAGE_CONFIG
+            else f"its config is of the type {show(manifest.config.media_type)} "
+            "(unsupported image-specific operation on artifact)"
+        )
+    if problem is None:
+        return View(found, "image", tuple(Part(each) for each in manifest.layers))
+    return artifact_view(runtime, top, found, problem)
+
+
+def artifact_view(runtime: Runtime, top: Found, found: Found, problem: str) -> View:
+    """What CRI-O makes of a manifest that it cannot take as an image.
+
+    Args:
+        runtime: CRI-O.
+        top: What the reference names.
+        found: The manifest chosen from it.
+        problem: Why it is no image.
+    """
+    assert found.manifest is not None
+    if runtime.version < _ARTIFACTS:
+        return View(found, refused=f"{problem}; artifacts are mounted from CRI-O 1.33")
+    image = not found.manifest.artifact_type and found.manifest.config.media_type in (IMAGE_CONFIG, DOCKER_CONFIG)
+    if image or top.descriptor.media_type == MEDIA_TYPE_DOCKER_INDEX:
+        return View(found, refused=f"{problem}, and as it has no artifact type, it is not taken as an artifact either")
+    key = "org.cncf.model.filepath" if runtime.version >= _CNCF_NAMES else "org.cnai.model.filepath"
+    parts, ignored = [], []
+    for layer in found.manifest.layers:
+        annotations = layer.annotations or {}
+        name = annotations.get(ANNOTATION_TITLE, annotations.get(key, ""))
+        if name:
+            parts.append(Part(layer, name=name))
+        else:
+            ignored.append(layer)
+    return View(found, "artifact", tuple(parts), tuple(ignored))
+
+
+def _is_layer(media_type: str) -> bool:
+    return (
+        media_type.startswith(_OCI_LAYER)
+        or media_type == _EROFS_LAYER
+        or _DOCKER_LAYER.fullmatch(media_type) is not None
+    )
+
+
+def _diff_ids(config: bytes) -> list[str] | None:
+    try:
+        document: Any = parse_json(config, "the config", len(config))
+    except FormatError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    rootfs = document.get("rootfs") or {}
+    found = rootfs.get("diff_ids") or [] if isinstance(rootfs, dict) else None
+    if not isinstance(found, list) or not all(re.fullmatch(rf"sha256:{SHA256.pattern}", str(each)) for each in found):
+        return None
+    return found
+
+
+def _matching(documents: Documents, top: Found, platform: str, depth: int = _DEPTH) -> Iterator[Found]:
+    """The manifests of an index for a platform, in order; a manifest that is named itself is taken for any platform."""
+    if top.index is None:
+        yield top
+        return
+    for entry in top.index.manifests:
+        if entry.platform is not None and not _fits(entry.platform, platform):
+            continue
+        if entry.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
+            if depth:
+                yield from _matching(documents, documents.load(entry.digest), platform, depth - 1)
+            continue
+        found = documents.load(entry.digest)
+        if entry.platform is not None or _fits(documents.config_platform(found), platform):
+            yield found
+
+
+def _crio_choice(documents: Documents, top: Found, platform: str) -> Found | None:
+    for _ in range(_DEPTH):
+        if top.index is None:
+            return top
+        entries = top.index.manifests
+        exact = [each for each in entries if each.platform is not None and _fits(each.platform, platform)]
+        chosen = next(iter(exact or [each for each in entries if each.platform is None]), None)
+        if chosen is None:
+            return None
+        top = documents.load(chosen.digest)
+    return None
+
+
+def _fits(given: dict[str, Any], wanted: str) -> bool:
+    system, _, rest = wanted.partition("/")
+    architecture, _, variant = rest.partition("/")
+    own = given.get("variant") or ""
+    same = given.get("os") == system and given.get("architecture") == architecture
+    # Every arm64 node is a v8, whether it is said or not.
+    return same and (not own or not variant or own == variant)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`volume check`: our own artifacts, their image, what mends them, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import ocibridge
+from ocibridge.cli.main import main
+from ocibridge.errors import NotFound, UsageError
+from ocibridge.oci import parse_reference
+from ocibridge.stores.layout import LayoutStore
+from ocibridge.verbs.sources import open_store
+from ocibridge.volume.check import volume_check
+from ocibridge.volume.predict import predict
+
+from ..registry import RegistryServer
+from .artifacts import ARTIFACTS, Bench, both_platforms, model, on
+
+ROOT = Path(__file__).parent.parent.parent
+DIGITS = ROOT / "tests" / "fixtures" / "digits.carton"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "config.json").write_text('{"model_type": "x"}')
+    (source / "README.md").write_text("# a model\n")
+    (source / "sub" / "model.bin").write_bytes(b"weights" * 1000)
+    return source
+
+
+def paths(folder: Path) -> dict[str, int]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in found}
+
+
+@pytest.mark.parametrize(
+    ("options", "containerd", "crio"),
+    [
+        ({}, "empty", "wrong"),
+        ({"layers": "raw"}, "empty", "wrong"),
+        ({"layers": "raw-files"}, "empty", "mounts"),
+        ({"compress": "zstd"}, "empty", "wrong"),
+        ({"dialect": "modelpack"}, "empty", "wrong"),
+        ({"dialect": "draft"}, "mounts", "mounts"),
+        ({"dialect": "draft", "compress": "gzip"}, "mounts", "mounts"),
+    ],
+)
+def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folder: Path, tmp_path: Path) -> None:
+    pushed = ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", **options)  # type: ignore[arg-type]
+    report = volume_check(pushed.reference)
+    assert [each.verdict for each in report.runtimes] == [containerd, crio]
+    assert report.ok is (containerd == crio == "mounts")
+    assert report.sibling is None
+    for each in report.runtimes:
+        if each.verdict == "mounts":
+            assert {file.path: file.size for file in each.files} == paths(folder)
+            assert (each.complete, each.mend) == (True, None)
+        else:
+            assert each.mend == f"ocibridge volume prepare {pushed.reference}"
+
+
+@pytest.mark.parametrize("options", [{}, {"compress": "gzip"}, {"layers": "raw-files"}, {"prefix": "models/"}], ids=str)
+def test_the_image_is_found_and_checked(options: dict[str, str], folder: Path, tmp_path: Path) -> None:
+    ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", also=["image"], **options)  # type: ignore[arg-type]
+    report = volume_check(f"oci:{tmp_path / 'layout'}:v1")
+    assert not report.ok
+    assert report.sibling is not None
+    assert report.sibling.tag == "v1-image"
+    assert report.sibling.platforms == ["linux/amd64", "linux/arm64"]
+    prefix = options.get("prefix", "")
+    for each in report.sibling.runtimes:
+        assert (each.verdict, each.complete, each.hazards) == ("mounts", True, [])
+        assert {file.path: file.size for file in each.files} == {prefix + path: n for path, n in paths(folder).items()}
+    mended = report.runtimes[0].mend or ""
+    assert mended.startswith("ocibridge volume manifest ")
+    for read in (False, True):
+        assert volume_check(report.sibling.reference, read=read).ok
+
+
+def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -> None:
+    pushed = ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1")
+    ocibridge.volume_prepare(f"oci:{tmp_path / 'layout'}:v1", suffix=".mountable")
+    for name in (pushed.reference, f"oci:{tmp_path / 'layout'}:v1"):
+        report = volume_check(name)
+        assert report.sibling is not None
+        assert report.sibling.tag is None
+        assert all(each.ok for each in report.sibling.runtimes)
+
+
+def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    ocibridge.push(folder, target, also=["image"])
+    (folder / "config.json").write_text("{}")
+    ocibridge.push(folder, target)
+    report = volume_check(target)
+    assert report.sibling is None
+    assert any("v1-image is the image of another version" in each for each in report.warnings)
+
+
+def test_a_listing_that_is_not_true_is_found_by_reading(folder: Path, tmp_path: Path) -> None:
+    """The annotations say another sha256 than the bytes have."""
+    layout = tmp_path / "layout"
+    pushed = ocibridge.push(folder, f"oci:{layout}:v1", dialect="draft")
+    with LayoutStore(layout) as store:
+        document = json.loads(store.fetch_manifest("v1")[1])
+        for layer in document["layers"]:
+            rows = json.loads(layer["annotations"]["org.ocibridge.files"])
+            rows[0]["sha256"] = "0" * 64
+            layer["annotations"]["org.ocibridge.files"] = json.dumps(rows)
+        Bench(store).put(document, "lies")
+    assert volume_check(pushed.reference, read=True).ok
+    assert volume_check(f"oci:{layout}:lies").ok
+    found = volume_check(f"oci:{layout}:lies", read=True).runtimes[0]
+    assert (found.verdict, found.missing != []) == ("wrong", True)
+
+
+def test_a_platform_that_is_missing_is_added_by_prepare(folder: Path, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    ocibridge.push(folder, target, also=["image"])
+    found = volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64")
+    assert found.runtimes[0].verdict == "refused"
+    mend = found.runtimes[0].mend or ""
+    words = mend.split()
+    assert words[:3] == ["ocibridge", "volume", "prepare"]
+    assert words[-1] == "linux/amd64,linux/arm64,linux/riscv64"
+    assert main(words[1:]) == 0
+    assert volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64").ok
+
+
+def test_commands_that_mend_do_mend(folder: Path, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    ocibridge.push(folder, target)
+    mend = volume_check(target).runtimes[0].mend or ""
+    assert main(mend.split()[1:]) == 0
+    report = volume_check(target)
+    assert report.sibling is not None
+    assert volume_check(report.sibling.reference).ok
+
+
+def test_a_symlink_of_the_model_is_missed(tmp_path: Path) -> None:
+    layout = tmp_path / "layout"
+    with LayoutStore(layout, create=True) as store:
+        bench = Bench(store)
+        bench.image("v1", annotations={"org.ocibridge.symlinks": '{"latest":"w-2.bin"}'})
+        found = predict(store, "v1", "containerd")
+    assert found.hazards == ["the model has a symbolic link 'latest', which its layers do not have"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cnai", "a CNAI model artifact"),
+        ("modelpack", "a ModelPack model artifact"),
+        ("seed3", "a CNAI model artifact of OCI layers (the draft dialect)"),
+        ("kitops", "a KitOps ModelKit"),
+        ("docker-model", "a Docker model"),
+        ("ollama", "a model of Ollama"),
+        ("oras", "an artifact of the type application/vnd.unknown.artifact.v1"),
+        ("image", "an image"),
+        ("index", "an image index"),
+    ],
+)
+def test_what_it_is_and_what_mends_it(name: str, kind: str, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    with LayoutStore(tmp_path / "layout", create=True) as store:
+        ARTIFACTS[name](Bench(store), "v1")
+    report = volume_check(target)
+    assert report.kind == kind
+    for each in report.runtimes:
+        if each.verdict == "mounts":
+            assert each.mend is None
+        else:
+            prepared = name in ("cnai", "modelpack")
+            assert each.mend is not None
+            assert each.mend.startswith("ocibridge volume prepare" if prepared else "ocibridge push FOLDER")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [
+        ("cnai", [], 1),
+        ("cnai", ["--runtime", "cri-o"], 1),
+        ("cnai-raw", [], 1),
+        ("cnai-raw", ["--runtime", "cri-o"], 0),
+        ("cnai-raw", ["--runtime", "containerd"], 1),
+        ("image", [], 0),
+        ("image", ["--read"], 0),
+        ("image", ["--runtime", "containerd", "--version", "2.1"], 0),
+        ("image", ["--runtime", "containerd", "--version", "1.7.8"], 1),
+        ("image", ["--runtime", "cri-o", "--version", "1.30"], 1),
+        ("index-without-platform", [], 1),
+        ("index-without-platform", ["--platform", "linux/arm64"], 0),
+        ("image", ["--version", "2.1"], 2),
+        ("image", ["--runtime", "containerd", "--version", "latest"], 2),
+        ("image", ["--platform", "arm"], 2),
+        ("image", ["--runtime", "docker"], 2),
+    ],
+)
+def test_the_exit_status(
+    name: str, arguments: list[str], status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LayoutStore(tmp_path / "layout", create=True) as store:
+        ARTIFACTS[name](Bench(store), "v1")
+    assert main(["volume", "check", f"oci:{tmp_path / 'layout'}:v1", *arguments]) == status
+    out, err = capsys.readouterr()
+    assert (out == "") is (status == 2)
+    assert (err == "") is (status != 2)
+
+
+def test_the_json_follows_its_schema(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    ocibridge.push(folder, target, also=["image"])
+    assert main(["volume", "check", target, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    schema = json.loads((ROOT / "schemas" / "volume-check.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(document)
+    assert document["sibling"]["runtimes"][0]["files"]
+
+
+def test_the_text_names_the_image(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = f"oci:{tmp_path / 'layout'}:v1"
+    ocibridge.push(folder, target, also=["image"])
+    assert main(["volume", "check", target]) == 1
+    out = capsys.readouterr().out
+    report = volume_check(target)
+    assert report.sibling is not None
+    assert report.sibling.reference in out
+    assert "containerd 2.4: empty; " in out
+    assert "sub/model.bin" in out
+
+
+def test_nothing_of_that_name(tmp_path: Path) -> None:
+    with LayoutStore(tmp_path / "layout", create=True) as store:
+        model(Bench(store), "v1")
+    with pytest.raises(NotFound):
+        volume_check(f"oci:{tmp_path / 'layout'}:v2")
+
+
+def test_the_real_registry(registry: RegistryServer, repository: str) -> None:
+    """Ranged reads, referrers and the tag, as a registry has them."""
+    target = f"{registry.host}/{repository}:v1"
+    ocibridge.push(DIGITS, target, also=["image"])
+    report = volume_check(target)
+    assert [each.verdict for each in report.runtimes] == ["empty", "wrong"]
+    assert report.sibling is not None
+    for name in (report.sibling.reference, f"{target}-image"):
+        assert volume_check(name, read=True).ok
+    with open_store(parse_reference(target)) as store:
+        both_platforms(Bench(store), "other")
+        found = predict(store, parse_reference(f"{registry.host}/{repository}:other"), "cri-o")
+        assert (found.verdict, len(found.files)) == ("mounts", 3)
+        index = Bench(store).index("one", [on(Bench(store).image(None), "linux/amd64")])
+        assert predict(store, index["digest"], "containerd").verdict == "mounts"
+
+
+def test_a_version_is_that_of_one_runtime(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        volume_check(f"oci:{tmp_path}:v1", version="2.1")
