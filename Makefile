@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/gobin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pythons schemas tables lint format types docs interop bench bench-smoke registry clean
+.PHONY: help venv demo test pythons schemas tables lint format types docs interop runtimes browser bench bench-smoke registry clean
 
 help: ## Say what the targets do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
@@ -54,7 +54,17 @@ interop: $(VENV)/.tools ## Exchange artifacts with other tools (skopeo, and wher
 	@sh tests/tools/get_mlsteam_sdk.sh
 	$(PYTEST) -m interop tests/interop $(ARGS)
 
-bench: $(VENV)/.tools ## Compare with other tools, and write docs/benchmarks.md (about a quarter of an hour)
+runtimes: $(VENV)/.tools ## Mount what is published in containerd and podman, build the container image (Debian, root, Go)
+	@sh tests/tools/get_registry.sh
+	@sh tests/tools/get_peers.sh oras crane
+	@sh tests/tools/get_runtimes.sh $(BIN)/python
+	$(PYTEST) --numprocesses 3 --dist loadfile -m runtimes tests/runtimes $(ARGS)
+
+browser: $(VENV)/.tools ## Open the report of a mirror job in Chromium (Debian: apt-get install chromium)
+	$(PIP) install --quiet --group browser
+	$(PYTEST) -m browser tests/mirror $(ARGS)
+
+bench: $(VENV)/.tools ## Compare with other tools, and write docs/benchmarks.md (about 20 minutes; one half with ARGS=--only=mirror)
 	@sh tests/tools/get_registry.sh
 	$(BIN)/python -m benchmarks --write docs/benchmarks.md $(ARGS)
 

@@ -3,36 +3,34 @@
 
 Nothing is unpacked: a blob is a range of the file. A push writes a new archive beside the old one, and puts it in place
 at the end of `push_manifest`: a manifest whose push has returned is stored whatever happens afterwards, and a push that
-fails leaves the old file as it was. The price is that each pushed manifest copies the blobs that are already there.
+fails leaves the old file as it was. The price is that each pushed manifest copies the blobs that are already there,
+unless several are pushed in one `batch`.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ..content import BytesContent, Content, FileContent, read_all, writable
+from ..content import BytesContent, Content, FileContent
 from ..errors import (
     DestinationError,
     FormatError,
     IntegrityError,
-    LimitError,
     NotFound,
     OcibridgeError,
     StoreError,
     reading,
 )
-from ..layers.tar import BLOCK, DIRECTORY, END, REGULAR, read_tar, tar_header
+from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
 from ..model import ByteCount, ignore_bytes
-from ..oci import SHA256, Descriptor, parse_digest
-from ..paths import check_path, show
+from ..oci import Descriptor, parse_digest
 from ..settings import DEFAULT_LIMITS, Limits
 from .files import PartFile, locked
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
-from .layout import check_layout_file
+from .tarlayout import read_layout
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _Stamp = tuple[int, int, int, int]
 
 
@@ -58,10 +56,11 @@ class ArchiveStore(ImageLayout):
         self.path = Path(path)
         self.name = f"oci-archive:{self.path}"
         self.limits = limits
-        self._stored: dict[str, FileContent] = {}
+        self._stored: dict[str, Content] = {}
         self._part: PartFile | None = None
         self._pending: dict[str, FileContent] = {}
         self._image_index = ImageIndex()
+        self._batched = False
         self._stamp = _stamp(self.path)
         if self._stamp:
             self._scan()
@@ -85,18 +84,11 @@ class ArchiveStore(ImageLayout):
                     return
 
     def _take_in(self) -> None:
-        files = _scan(self.path, self.limits)
-        for name in (OCI_LAYOUT, INDEX):
-            if name not in files:
-                raise FormatError(
-                    f"{self.path} is not an archive of an OCI image layout (it has no file {name})",
-                    hint="an archive made by 'docker save' has to be converted first, say with skopeo",
-                )
-            if files[name].size > self.limits.metadata:
-                raise LimitError(f"{self.path}: {name} has {files[name].size} bytes, more than {self.limits.metadata}")
-        check_layout_file(read_all(files.pop(OCI_LAYOUT)), f"{OCI_LAYOUT} of {self.path}")
-        self._image_index = ImageIndex.parse(read_all(files.pop(INDEX)), f"{INDEX} of {self.path}", self.limits)
-        self._stored = {"sha256:" + name.rpartition("/")[2]: content for name, content in files.items()}
+        with reading(self.path):
+            if not self.path.is_file():
+                raise FormatError(f"{self.path} is not a file", hint="write oci:DIR for a layout that is a folder")
+        self._image_index, blobs = read_layout(FileContent(self.path), str(self.path), self.limits)
+        self._stored = dict(blobs)
 
     def _refresh(self) -> None:
         # Another process may have put a new archive in place of the one whose offsets are known.
@@ -107,11 +99,12 @@ class ArchiveStore(ImageLayout):
         self._refresh()
         return self._image_index
 
-    def _blob(self, digest: str) -> FileContent | None:
+    def _blob(self, digest: str) -> Content | None:
         self._refresh()
         if self._part:
             self._part.flush()
-        return (self._pending if self._part else self._stored).get(parse_digest(digest, self.name))
+        digest = parse_digest(digest, self.name)
+        return self._pending.get(digest) if self._part else self._stored.get(digest)
 
     # Writing.
 
@@ -151,18 +144,44 @@ class ArchiveStore(ImageLayout):
             DestinationError: it cannot be written.
         """
         descriptor, entry = manifest_entry(data, media_type, self.name, self.limits)
-        self.push_blob(descriptor, BytesContent(data))
-        old = self._index().to_json(self.name)
-        index = self._index().with_entry(entry, tag)
-        new = index.to_json(self.name)
-        if self._part or new != old:
-            try:
-                self._commit(new)
-            except BaseException:
-                self.close()
-                raise
-            self._image_index = index
+        with self.batch():
+            self.push_blob(descriptor, BytesContent(data))
+            self._change(self._index().with_entry(entry, tag))
         return descriptor
+
+    def delete(self, version: str) -> None:
+        """Take a tag, or a digest with its tags, off `index.json`; blobs stay in the archive."""
+        with self.batch():
+            self._change(self._delisted(version))
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """The new archive is put in the place of the old one at the end of the block; of a failed block nothing stays.
+
+        Raises:
+            StoreError: another process has changed the archive meanwhile.
+            DestinationError: it cannot be written.
+        """
+        if self._batched:
+            yield
+            return
+        before = self._index()
+        self._batched = True
+        try:
+            yield
+            if self._part:
+                self._commit(self._image_index.to_json(self.name))
+        except BaseException:
+            self.close()
+            self._image_index = before
+            raise
+        finally:
+            self._batched = False
+
+    def _change(self, index: ImageIndex) -> None:
+        if index.to_json(self.name) != self._index().to_json(self.name):
+            self._prepare()
+            self._image_index = index
 
     def _prepare(self) -> PartFile:
         """The archive in preparation, which holds all blobs of the present one."""
@@ -232,74 +251,3 @@ def _stamp(path: Path) -> _Stamp | None:
         except FileNotFoundError:
             return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _scan(path: Path, limits: Limits) -> dict[str, FileContent]:
-    """The files of a layout in a tar archive; contents of members are passed over, not read."""
-    with reading(path):
-        if not path.is_file():
-            raise FormatError(f"{path} is not a file", hint="write oci:DIR for a layout that is a folder")
-    with _Jumper(FileContent(path)) as jumper:
-        if jumper.starts_with(_GZIP, _ZSTD):
-            raise FormatError(f"{path} is compressed", hint="decompress it first, with gunzip or unzstd")
-        return dict(_files(jumper, path, limits))
-
-
-def _files(jumper: _Jumper, path: Path, limits: Limits) -> Iterator[tuple[str, FileContent]]:
-    seen: set[str] = set()
-    for entry in read_tar(jumper, str(path), limits):
-        if entry.path not in ("", "."):
-            check_path(entry.path, str(path))
-        if entry.kind == DIRECTORY or not _belongs(entry.path):
-            jumper.jump(entry.size)
-            continue
-        if entry.kind != REGULAR or entry.path in seen:
-            what = "is a link" if entry.kind != REGULAR else "appears twice"
-            raise FormatError(f"{path}: {show(entry.path)} {what}", hint="such an archive can be read in two ways")
-        seen.add(entry.path)
-        yield entry.path, FileContent(path, jumper.position, entry.size)
-        jumper.jump(entry.size)
-
-
-def _belongs(name: str) -> bool:
-    folder, _, last = name.rpartition("/")
-    return name in (OCI_LAYOUT, INDEX) or (folder == BLOBS and SHA256.fullmatch(last) is not None)
-
-
-class _Jumper(io.RawIOBase):
-    """A file whose bytes after a `jump` are counted and not read."""
-
-    def __init__(self, content: FileContent) -> None:
-        with reading(content.path):
-            self._file = open(content.path, "rb", buffering=0)
-        self._path = content.path
-        self._size = content.size
-        self._blank = 0
-        self.position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def starts_with(self, *magics: bytes) -> bool:
-        with reading(self._path):
-            head = self._file.read(max(map(len, magics)))
-        return any(head.startswith(magic) for magic in magics)
-
-    def jump(self, count: int) -> None:
-        self._blank = count
-
-    def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)[: self._size - self.position]
-        if self._blank:
-            count = min(len(target), self._blank)
-            self._blank -= count
-        else:
-            with reading(self._path):
-                self._file.seek(self.position)
-                count = self._file.readinto(target)
-        self.position += count
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()

@@ -204,31 +204,61 @@ def _reworded(
 ) -> ConvertReport:
     if goal.digest:
         raise UsageError("the target of a conversion has a tag, not a digest", hint="leave out the part from '@' on")
-    wanted = vocabulary_of(dialect).name
+    vocabulary_of(dialect)
     with ExitStack() as stack:
-        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry)))
-        fetched = fetch_artifact(store, reference)
-        plan = _plan(fetched, store, wanted, concurrency, progress)
         same = goal.name == reference.name
+        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry), write=same))
+        fetched = fetch_artifact(store, reference)
+        plan = plan_rewording(fetched, store, dialect, concurrency, progress)
         place = store if same else stack.enter_context(open_store(goal, registry, create=True))
-        mounts = () if same else (store,)
-        notes = settings.cache_dir() if cache else None
-        place.notes = notes
-        if isinstance(plan, Draft):
-            done = publish(
-                plan,
-                place,
-                goal.version,
-                concurrency=concurrency,
-                progress=progress,
-                mount_from=mounts,
-                cache=stack.enter_context(DigestCache(notes)),
-            )
-        else:
-            done = publish_sealed(
-                *plan, place, goal.version, concurrency=concurrency, progress=progress, mount_from=mounts
-            )
-        said = list(dict.fromkeys([*store.warnings, *place.warnings]))
+        place.notes = settings.cache_dir() if cache else None
+        digests = stack.enter_context(DigestCache(place.notes))
+        return reword_into(plan, fetched, store, reference, place, goal, dialect, digests, concurrency, progress)
+
+
+Rewording = Draft | tuple[Sealed, list[LayerBytes]]
+"""An artifact in other words, ready to be published."""
+
+
+def reword_into(
+    plan: Rewording,
+    fetched: Fetched,
+    store: Store,
+    reference: Reference,
+    place: Store,
+    goal: Reference,
+    dialect: Dialect | str,
+    cache: DigestCache,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> ConvertReport:
+    """Publish an artifact of one open store in another dialect, in another or the same one.
+
+    Args:
+        plan: From `plan_rewording`.
+        fetched: The artifact.
+        store: Where it is.
+        reference: What it is called there.
+        place: Where it goes; may be `store`.
+        goal: What it is called there, by tag.
+        dialect: The dialect of the new manifest.
+        cache: Digests found in earlier runs.
+        concurrency: Layers that move at the same time.
+        progress: Told what happens.
+
+    Raises:
+        OcibridgeError: see `convert`.
+    """
+    wanted = vocabulary_of(dialect).name
+    common: dict[str, Any] = {
+        "concurrency": concurrency,
+        "progress": progress,
+        "mount_from": () if place is store else (store,),
+    }
+    if isinstance(plan, Draft):
+        done = publish(plan, place, goal.version, cache=cache, **common)
+    else:
+        done = publish_sealed(*plan, place, goal.version, **common)
     artifact = fetched.artifact
     return ConvertReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
@@ -240,14 +270,24 @@ def _reworded(
         identity=artifact.model.identity,
         format=artifact.model.format,
         layers=pushed_layers(done),
-        warnings=([] if artifact.dialect == wanted else _losses(fetched)) + said,
+        warnings=([] if artifact.dialect == wanted else _losses(fetched))
+        + list(dict.fromkeys([*store.warnings, *place.warnings])),
     )
 
 
-def _plan(
-    fetched: Fetched, store: Store, dialect: str, concurrency: int, progress: Progress | None
-) -> Draft | tuple[Sealed, list[LayerBytes]]:
-    artifact = fetched.artifact
+def plan_rewording(
+    fetched: Fetched,
+    store: Store,
+    dialect: Dialect | str,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> Rewording:
+    """An artifact in the words of another dialect; nothing is written yet.
+
+    Raises:
+        OcibridgeError: see `convert`.
+    """
+    artifact, dialect = fetched.artifact, vocabulary_of(dialect).name
     if artifact.dialect == dialect:
         return _as_it_is(fetched), _sources(artifact.layers, store)
     raw = [each for each in artifact.layers if each.encoding is Encoding.RAW]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import FormatError, UsageError
 from ..formats.base import ReadOptions, StoredModel, WriteOptions
 from ..formats.ollama import (
     OllamaName,
@@ -20,9 +20,12 @@ from ..formats.ollama import (
     read_local,
     read_ollama,
 )
-from ..model import Model
+from ..layers import Encoding
+from ..model import Model, ModelFile
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Reference, RegistryReference, parse_reference
 from ..stores.base import Store
+from ..stores.content import BlobContent
+from .artifacts import Fetched
 from .reports import AlsoReport
 from .sources import other_side
 
@@ -86,7 +89,6 @@ def open_ollama(
     if not source.remote:
         yield read_local(str(name), options), None
         return
-    from ..stores.content import BlobContent
     from ..stores.registry import RegistryOptions, RegistryStore
 
     reference = RegistryReference(name.host, name.repository)
@@ -146,3 +148,24 @@ def sibling(model: Model, target: Reference) -> Sibling:
         InvalidReference: the tag would be too long.
     """
     return Sibling(original_manifest(model), parse_reference(f"{target.name}:{target.version}{SUFFIX}"))
+
+
+def stored_sibling(fetched: Fetched, store: Store, target: Reference) -> Sibling:
+    """What `--also ollama` would have published beside an artifact that is in a store.
+
+    Raises:
+        FormatError: the artifact is no model of Ollama with a layer for each of its blobs.
+        InvalidReference: the tag would be too long.
+    """
+    artifact = fetched.artifact
+    if any(layer.encoding is not Encoding.RAW for layer in artifact.layers):
+        raise FormatError(
+            f"{target} has files in tar layers, and Ollama needs every blob as a layer of its own",
+            hint="push the model with --layers raw-files",
+        )
+    files = tuple(
+        ModelFile(entry.path, layer.role, BlobContent(store, layer.descriptor), entry.sha256)
+        for layer in artifact.layers
+        for entry in layer.files
+    )
+    return sibling(Model(artifact.model.format or "", files, artifact.model.identity), target)

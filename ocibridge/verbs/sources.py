@@ -174,18 +174,25 @@ def other_side(source: Reference, target: Reference, registry: RegistryOptions |
     return RegistryOptions(limits=registry.limits, retries=registry.retries, registry_config=registry.registry_config)
 
 
-def open_store(reference: Reference, registry: RegistryOptions | None = None, *, create: bool = False) -> Store:
+def open_store(
+    reference: Reference, registry: RegistryOptions | None = None, *, create: bool = False, write: bool = False
+) -> Store:
     """The store that a reference names.
 
     Args:
         reference: Only the place counts, not tag or digest.
         registry: How to talk to a registry.
         create: Whether a layout that does not exist may be made.
+        write: Whether one that exists is written to, too.
     """
     if isinstance(reference, ArchiveReference):
-        from ..stores.archive import ArchiveStore
+        if create or write:
+            from ..stores.archive import ArchiveStore
 
-        return ArchiveStore(reference.path, create=create)
+            return ArchiveStore(reference.path, create=create)
+        from ..stores.bundle import open_bundle
+
+        return open_bundle(reference.path)
     if isinstance(reference, LayoutReference):
         from ..stores.layout import LayoutStore
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import settings
 from ..dialects.image import parse_platforms
@@ -14,7 +14,7 @@ from ..dialects.packing import check_whiteout
 from ..errors import FormatError, IntegrityError, NotFound, UsageError
 from ..layers import StoredLayer, without_prefix
 from ..oci import Reference, parse_reference
-from ..paths import show
+from ..paths import check_path, show
 from ..stores.base import Store
 from ..transfer import DigestCache, Progress, Task, Workers, reported
 from ..verbs.artifacts import Fetched, fetch_artifact
@@ -76,26 +76,61 @@ def volume_prepare(
     wanted = parse_platforms(platforms)
     progress = progress or Progress()
     with ExitStack() as stack:
-        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry)))
-        fetched = fetch_artifact(store, reference)
-        checked = _checked(fetched, store, concurrency, progress)
+        same = goal.name == reference.name
+        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry), write=same))
+        checked = checked_artifact(store, reference, concurrency, progress)
         home = store
-        if goal.name != reference.name:
+        if not same:
             home = stack.enter_context(open_store(goal, registry, create=True))
-        notes = settings.cache_dir() if cache else None
-        home.notes = notes
-        done = publish_image(
+        home.notes = settings.cache_dir() if cache else None
+        return prepare_into(
             checked,
             store,
+            reference,
             home,
-            place.version,
-            platforms=wanted,
+            place,
+            wanted,
             max_layers=max_layers,
-            cache=stack.enter_context(DigestCache(notes)),
+            cache=stack.enter_context(DigestCache(home.notes)),
             concurrency=concurrency,
             progress=progress,
         )
-        warnings = list(dict.fromkeys([*_missing_subject(home, fetched), *store.warnings, *home.warnings]))
+
+
+def checked_artifact(store: Store, reference: Reference, concurrency: int, progress: Progress) -> Fetched:
+    """The artifact of an open store, once it is known that it can be mounted.
+
+    Raises:
+        OcibridgeError: see `volume_prepare`.
+    """
+    return _checked(fetch_artifact(store, reference), store, concurrency, progress)
+
+
+def prepare_into(
+    fetched: Fetched,
+    store: Store,
+    reference: Reference,
+    home: Store,
+    place: Reference,
+    platforms: Sequence[str],
+    **options: Any,
+) -> PrepareReport:
+    """Publish the image of an artifact of one open store in another, or in the same.
+
+    Args:
+        fetched: From `checked_artifact`.
+        store: Where it is.
+        reference: What it is called there.
+        home: Where the image goes; may be `store`.
+        place: What it is called there, by tag.
+        platforms: See `volume_prepare`.
+        options: See `publish_image`.
+
+    Raises:
+        OcibridgeError: see `volume_prepare`.
+    """
+    done = publish_image(fetched, store, home, place.version, platforms=parse_platforms(platforms), **options)
+    warnings = list(dict.fromkeys([*_missing_subject(home, fetched), *store.warnings, *home.warnings]))
     image = done.image
     return PrepareReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
@@ -157,7 +192,7 @@ def _read(layer: StoredLayer, store: Store) -> StoredLayer:
         path = entry.path.removeprefix("./")
         check_whiteout(path)
         if entry.kind == "file":
-            without_prefix(path, layer.prefix, owner)
+            without_prefix(check_path(path, owner), layer.prefix, owner)
         elif entry.kind != "folder":
             raise FormatError(
                 f"{owner}: {show(path)} is a {entry.kind}, and neither a file nor a folder",

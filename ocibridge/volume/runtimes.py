@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the container runtimes read a manifest that a pod names as an image volume.
 
-Rules of containerd: `internal/cri/server/container_image_mount.go` and its `images` package, observed with 1.6, 2.2 and
-2.4; of CRI-O: `internal/ociartifact/store.go`, and containers-storage, observed with podman 4.3.
+Rules of containerd: `internal/cri/server/container_image_mount.go`, `core/unpack` and the package `images`, observed
+with 1.6, 2.2 and 2.4; of CRI-O: `internal/ociartifact/store.go`, and containers-storage, observed with podman 4.3.
 """
 
 from __future__ import annotations
@@ -150,6 +150,10 @@ def _containerd(runtime: Runtime, documents: Documents, top: Found, platform: st
             refused=f"it takes {len(taken)} of the layers, and the config has {len(diff_ids)} diff_ids "
             "(mismatched image rootfs and manifest layers)",
         )
+    kind = found.manifest.config.media_type
+    if taken and runtime.image_volumes and kind not in (IMAGE_CONFIG, DOCKER_CONFIG):
+        # `core/unpack` leaves layers to the handler of an image's config, which is never called for another one.
+        return View(found, refused=f"it does not fetch layers below a config of the type {show(kind)} (not found)")
     if strict and unknown:
         return View(found, refused=f"it has no processor for layers of the type {show(unknown[0].media_type)}")
     for number, (layer, diff_id) in enumerate(zip(taken, diff_ids, strict=True), 1):

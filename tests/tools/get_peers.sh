@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Go tools that artifacts are exchanged with into .cache/gobin; what is there already stays.
+# usage: get_peers.sh [NAME...]      (none: all of them)
 set -eu
+wanted=$*
 cd "$(dirname "$0")/../.."
 bin=$PWD/.cache/gobin
 
@@ -13,6 +15,7 @@ mkdir -p "$bin"
 
 # peer NAME VERSION PACKAGE
 peer() {
+    case " ${wanted:-$1} " in *" $1 "*) ;; *) return ;; esac
     if [ -x "$bin/$1" ] && [ "$(cat "$bin/.$1.version" 2>/dev/null)" = "$2" ]; then
         return
     fi

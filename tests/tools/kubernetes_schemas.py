@@ -14,7 +14,18 @@ from typing import Any
 
 VERSIONS = ("1.31.14", "1.33.13", "1.35.4", "1.37.0")
 FOLDER = Path(__file__).parents[1] / "fixtures" / "kubernetes"
-_KINDS = ("core.v1.Pod", "apps.v1.Deployment", "apps.v1.DaemonSet", "batch.v1.Job")
+_KINDS = (
+    "core.v1.Pod",
+    "core.v1.ConfigMap",
+    "core.v1.Secret",
+    "core.v1.Service",
+    "core.v1.PersistentVolumeClaim",
+    "apps.v1.Deployment",
+    "apps.v1.DaemonSet",
+    "batch.v1.Job",
+    "batch.v1.CronJob",
+    "networking.v1.NetworkPolicy",
+)
 
 
 def subset(document: dict[str, Any]) -> dict[str, Any]:

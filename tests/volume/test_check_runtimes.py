@@ -42,7 +42,7 @@ TABLE = {
     "other-diff-ids": (R, R, R, M, M, M),
     "other-diff-ids-gzip": (R, R, R, M, M, M),
     "model-types-image-config": (R, R, R, M, M, M),
-    "model-config-with-rootfs": (M, M, M, R, E, E),
+    "model-config-with-rootfs": (M, R, R, R, E, E),
     "index-attestation": (M, M, M, M, M, M),
     "image-types-empty-config": (R, R, R, R, W, W),
     "whiteouts": (M, M, M, M, M, M),

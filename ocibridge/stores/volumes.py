@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One long file as volumes of a given size: `NAME.001`, `NAME.002`, …, and their hashes in `NAME.sha256`.
+
+Put together with `cat NAME.??? > NAME` they are the file; `sha256sum --check NAME.sha256` checks them.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..beside import Beside
+from ..content import Concatenation, Content, FileContent, RangeReader, Reader
+from ..errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError, reading, writing
+from ..filling import turns
+from ..locks import take
+from ..model import ByteCount, ignore_bytes
+from ..settings import KiB
+from .files import write_file
+
+MOST = 999
+"""Volumes that a file can have."""
+LEAST_SIZE = 64 * KiB
+"""Bytes that a volume has at least."""
+_NUMBER = re.compile(r"[0-9]{3}")
+_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\\\r\n]+)")
+_LONGEST_LIST = 1024 * KiB
+_PART = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file that was written.
+
+    Attributes:
+        path: Where it is.
+        size: Its length in bytes.
+        digest: `sha256:…` of its bytes; None for a file that is not split, as that is checked by what is in it.
+    """
+
+    path: Path
+    size: int
+    digest: str | None
+
+
+class VolumeWriter:
+    """Writes a file, or its volumes, which get their names at the end, all together.
+
+    What a killed process has left is `.NAME….ocibridge-pack.part`; the next writer of the same file takes its place.
+
+    Args:
+        path: The file.
+        size: Length of a volume in bytes, the last may be shorter; None writes one file.
+        beside: Hashes the volumes.
+        force: Whether to replace what is there.
+
+    Raises:
+        DestinationError: it cannot be written, is there already, or is being written by another process.
+        LimitError: volumes of this size are too small.
+    """
+
+    def __init__(self, path: Path, size: int | None, beside: Beside, force: bool = False) -> None:
+        if size is not None and size < LEAST_SIZE:
+            raise LimitError(f"a volume of {size} bytes is too small", hint=f"give {LEAST_SIZE} bytes or more")
+        if re.search(r"[\r\n\\]", path.name):
+            raise DestinationError(f"{path.name!r} has a line break or a backslash in it", hint="choose another name")
+        self.path = path
+        self.written = 0
+        self._size = size
+        self._beside = beside
+        self._parts: list[_Part] = []
+        if not force and (found := _existing(path)):
+            raise DestinationError(f"{found[0]} exists", hint="choose another name, or replace it with --force")
+        # The part of the whole file is there for volumes too: its lock stands for all of them.
+        self._first = _Part(path)
+        try:
+            _remove_left(path)
+            self._part = self._first if size is None else self._next()
+        except BaseException:
+            self._first.discard()
+            raise
+
+    def _next(self) -> _Part:
+        number = len(self._parts) + 1
+        if number > MOST:
+            raise LimitError(f"{self.path} would have more than {MOST} volumes", hint="make them larger")
+        self._parts.append(_Part(volume_path(self.path, number)))
+        return self._parts[-1]
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append `data`, which must not change before `beside` has been waited for.
+
+        Raises:
+            DestinationError: the disk is full, say.
+            LimitError: there would be too many volumes.
+        """
+        view = memoryview(data)
+        while view:
+            room = len(view) if self._size is None else self._size - self._part.size
+            if not room:
+                self._part.finish()
+                self._part = self._next()
+                continue
+            piece, view = view[:room], view[room:]
+            self._part.write(piece)
+            if self._size is not None:
+                self._beside.update(self._part.hash, piece)
+            self.written += len(piece)
+
+    def publish(self) -> list[Written]:
+        """Give the volumes their names; the list of their hashes appears last.
+
+        Raises:
+            DestinationError: one cannot be written or renamed.
+        """
+        self._beside.wait()
+        self._part.finish()
+        parts = self._parts or [self._first]
+        with writing(self.path):
+            # Without their list, volumes are not taken for a whole archive.
+            list_path(self.path).unlink(missing_ok=True)
+            for part in parts:
+                part.publish()
+            for old in set(_existing(self.path)) - {each.target for each in parts}:
+                old.unlink()
+        if self._parts:
+            lines = [f"{each.hash.hexdigest()}  {each.target.name}\n" for each in parts]
+            write_file(list_path(self.path), "".join(lines).encode())
+        self.close()
+        return [each.volume(hashed=bool(self._parts)) for each in parts]
+
+    def close(self) -> None:
+        """Remove what was not published."""
+        for part in (*self._parts, self._first):
+            part.discard()
+
+
+class _Part:
+    """One volume in preparation, locked against other processes."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = _part_path(target)
+        self.size = 0
+        self.hash = hashlib.sha256()
+        with writing(target):
+            self._file = os.fdopen(os.open(self.path, _PART, 0o666), "r+b", buffering=0)
+        self._mine = take(self._file.fileno())
+        if not self._mine:
+            self._file.close()
+            raise DestinationError(f"another process is writing {target}", hint="wait for it, or name another file")
+        with writing(target):
+            self._file.truncate(0)
+
+    def write(self, data: memoryview) -> None:
+        with writing(self.target):
+            while data:
+                count = self._file.write(data) or 0
+                self.size += count
+                data = data[count:]
+
+    def volume(self, hashed: bool) -> Written:
+        return Written(self.target, self.size, "sha256:" + self.hash.hexdigest() if hashed else None)
+
+    def finish(self) -> None:
+        """Push the bytes to the disk. Of many volumes, few files are open at once."""
+        with writing(self.target):
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def publish(self) -> None:
+        self.path.replace(self.target)
+        self._mine = False
+
+    def discard(self) -> None:
+        if self._mine:
+            with suppress(OSError):
+                self.path.unlink()
+        self._file.close()
+
+
+def _part_path(target: Path) -> Path:
+    return target.with_name(f".{target.name}.ocibridge-pack.part")
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the parts of a killed process."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}*.ocibridge-pack.part"):
+        with suppress(OSError):
+            with open(left, "r+b") as file:
+                if take(file.fileno()):
+                    left.unlink()
+
+
+def _existing(path: Path) -> list[Path]:
+    return [each for each in (path, *_numbered(path).values(), list_path(path)) if os.path.lexists(each)]
+
+
+def volume_path(path: Path, number: int) -> Path:
+    """Name of a volume."""
+    return path.with_name(f"{path.name}.{number:03}")
+
+
+def list_path(path: Path) -> Path:
+    """Name of the list of the volumes' hashes."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _numbered(path: Path) -> dict[int, Path]:
+    """The files beside `path` that are called as its volumes are, by their numbers."""
+    found = {}
+    with suppress(OSError):
+        for each in path.parent.glob(f"{glob.escape(path.name)}.[0-9][0-9][0-9]"):
+            if _NUMBER.fullmatch(each.name[-3:]):
+                found[int(each.name[-3:])] = each
+    return dict(sorted(found.items()))
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file of this name, or a volume of one."""
+    return os.path.lexists(path) or bool(_numbered(path))
+
+
+class Volumes:
+    """A file that may be there as volumes.
+
+    Args:
+        path: The file; where there is one of this name, its volumes do not matter.
+
+    Attributes:
+        files: The file, or its volumes in order.
+        content: All their bytes.
+        split: Whether they are volumes.
+
+    Raises:
+        NotFound: there is neither a file nor a volume, or one volume is missing.
+        IntegrityError: a volume is shorter or longer than the first.
+        FormatError: the list of hashes is not valid.
+        SourceError: something cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        numbered = {} if os.path.lexists(path) else _numbered(path)
+        self.split = bool(numbered)
+        self._hashes: dict[str, str] | None = None
+        if not self.split:
+            if not path.exists():
+                raise NotFound(
+                    f"there is no archive oci-archive:{path}", hint="check the path, or push something to it first"
+                )
+            with reading(path):
+                if not path.is_file():
+                    raise FormatError(f"{path} is not a file", hint="write oci:DIR for a layout that is a folder")
+        else:
+            self._hashes = _read_list(path)
+            _check_numbers(path, numbered, self._hashes)
+        self.files = list(numbered.values()) or [path]
+        parts = [FileContent(each, whole=True) for each in self.files]
+        for part in parts[:-1]:
+            if part.size != parts[0].size:
+                raise IntegrityError(
+                    f"the volume {part.path} has {part.size} bytes, and {parts[0].path.name} has {parts[0].size}",
+                    hint="one of them was not copied whole; copy them again",
+                )
+        if len(parts) > 1 and not 0 < parts[-1].size <= parts[0].size:
+            raise IntegrityError(f"the volume {parts[-1].path} has {parts[-1].size} bytes", hint="copy it again")
+        self.content: Content = Concatenation(parts) if self.split else parts[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self.content.size
+
+    def verify(self, on_bytes: ByteCount = ignore_bytes) -> None:
+        """Compare the volumes with the list of their hashes; a file that is not split has none.
+
+        Args:
+            on_bytes: Told the bytes that are read.
+
+        Raises:
+            IntegrityError: a volume is damaged.
+            NotFound: there is no list.
+        """
+        if not self.split:
+            return
+        if self._hashes is None:
+            raise NotFound(
+                f"there is no {list_path(self.path)}, which belongs to the volumes",
+                hint="copy it here too; where there is none, the archive was not finished",
+            )
+        for file in self.files:
+            if _hash(FileContent(file, whole=True), on_bytes) != self._hashes[file.name]:
+                raise IntegrityError(
+                    f"the volume {file} is damaged (its sha256 is not the one in {list_path(self.path).name})",
+                    hint="copy this volume again",
+                )
+
+
+def _hash(content: Content, on_bytes: ByteCount) -> str:
+    digest = hashlib.sha256()
+    with content.open() as reader, Beside(thread=content.size > LEAST_SIZE) as beside:
+        for piece in turns(reader, content.size):
+            beside.update(digest, piece)
+            on_bytes(len(piece))
+            beside.wait(left=1)
+    return digest.hexdigest()
+
+
+def _read_list(path: Path) -> dict[str, str] | None:
+    """Hashes by the names of the volumes, as sha256sum(1) writes them; None where there is no list."""
+    file = list_path(path)
+    if not file.exists():
+        return None
+    with reading(file), open(file, "rb") as stream:
+        data = stream.read(_LONGEST_LIST + 1)
+    found = {}
+    for line in _lines(data, file):
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in found or not _NUMBER.fullmatch(match[2].removeprefix(path.name + ".")):
+            raise FormatError(f"{file} is no list of the volumes of {path.name}", hint="copy it again")
+        found[match[2]] = match[1]
+    return found
+
+
+def _lines(data: bytes, file: Path) -> Iterator[str]:
+    if len(data) > _LONGEST_LIST:
+        raise LimitError(f"{file} has more than {_LONGEST_LIST} bytes")
+    try:
+        yield from data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise FormatError(f"{file} is not UTF-8", hint="copy it again") from None
+
+
+def _check_numbers(path: Path, there: dict[int, Path], hashes: dict[str, str] | None) -> None:
+    wanted = {volume_path(path, number).name for number in range(1, max(there) + 1)} if hashes is None else set(hashes)
+    names = {each.name for each in there.values()}
+    if missing := sorted(wanted - names):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise NotFound(
+            f"the volume {path.with_name(missing[0])}{more} is missing", hint="copy all volumes into one folder"
+        )
+    if strange := sorted(names - wanted):
+        raise SourceError(
+            f"{path.with_name(strange[0])} is not in {list_path(path).name}",
+            hint="remove it: it belongs to another archive of this name",
+        )
+
+
+class Slice:
+    """A range of another content.
+
+    Args:
+        content: The other one.
+        offset: First byte of the range.
+        size: Length of the range in bytes.
+        label: What messages call it.
+    """
+
+    def __init__(self, content: Content, offset: int, size: int, label: str) -> None:
+        self._content = content
+        self._offset = offset
+        self._size = size
+        self._label = label
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return self._size
+
+    def open(self, offset: int = 0) -> Reader:
+        """Open from `offset` bytes into the range."""
+        return RangeReader(self._content.open(self._offset + offset), self._size - offset, self._label)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `volume check` foretells is what the runtimes then show, for artifacts of many tools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ocibridge.oci import parse_reference
+from ocibridge.verbs.sources import open_store
+from ocibridge.volume.predict import predict
+from ocibridge.volume.reports import Prediction
+
+from ..registry import RegistryServer
+from .artifacts import BUILDS, Build, ocibridge_tar
+from .containerd import ARCHITECTURE, CtrContainerd, KubeletContainerd
+from .engines import Engine, Refused
+from .podman import Podman
+from .publishing import Publisher
+
+pytestmark = pytest.mark.runtimes
+
+
+def shown(engine: Engine, reference: str, wanted: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """The verdict in the words of `volume check`, and what was there."""
+    try:
+        files = engine.see(reference).files
+    except Refused:
+        return "refused", {}
+    if not files:
+        return "empty", files
+    return ("mounts" if files == wanted else "wrong"), files
+
+
+def foretold(reference: str, runtime: str, version: str) -> Prediction:
+    named = parse_reference(reference)
+    with open_store(named) as store:
+        return predict(store, named, runtime, version, f"linux/{ARCHITECTURE}")
+
+
+def assert_right(prediction: Prediction, verdict: str, files: Mapping[str, str]) -> None:
+    assert prediction.verdict == verdict, prediction.reason
+    if not prediction.unread:
+        assert {file.path for file in prediction.files} == set(files)
+    for file in prediction.files:
+        assert file.sha256 in (None, files[file.path])
+
+
+@pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.__name__)
+def test_artifact(
+    build: Build,
+    kubelet_containerd: KubeletContainerd,
+    ctr_containerd: CtrContainerd,
+    podman: Podman,
+    registry: RegistryServer,
+    repository: str,
+    tmp_path: Path,
+) -> None:
+    """podman mounts with the library that CRI-O mounts images with; artifacts CRI-O knows since 1.33 only."""
+    tag = build.__name__.replace("_", "-")
+    publisher = Publisher(registry.host, repository)
+    wanted = {name: hashlib.sha256(data).hexdigest() for name, data in build(publisher, tmp_path, tag).items()}
+    reference = f"{publisher.name}:{tag}"
+    for containerd in (kubelet_containerd, ctr_containerd):
+        assert_right(foretold(reference, "containerd", containerd.version), *shown(containerd, reference, wanted))
+    assert_right(foretold(reference, "cri-o", "1.32"), *shown(podman, reference, wanted))
+
+
+def test_the_trap(
+    kubelet_containerd: KubeletContainerd, registry: RegistryServer, repository: str, tmp_path: Path
+) -> None:
+    """A model artifact on containerd 2: no error, and an empty folder."""
+    publisher = Publisher(registry.host, repository)
+    ocibridge_tar(publisher, tmp_path, "trap")
+    assert kubelet_containerd.see(f"{publisher.name}:trap").files == {}
