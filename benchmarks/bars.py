@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ocibridge.settings import MiB
 
@@ -27,6 +27,8 @@ class Bar:
         unit: `s`, `MiB` or the like.
         extra: Steps that only ocibridge does, and their seconds when nothing else is done.
         least: Steps that nobody can leave out, and their seconds.
+        peers: Other programs that promise the same result, and their seconds in the same rounds.
+        load: What else the figures say of a miss.
     """
 
     measure: str
@@ -37,6 +39,8 @@ class Bar:
     unit: str = "s"
     extra: Mapping[str, float] = field(default_factory=dict)
     least: Mapping[str, float] = field(default_factory=dict)
+    peers: Mapping[str, float] = field(default_factory=dict)
+    load: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -52,7 +56,7 @@ def all_bars(found: Results) -> list[Bar]:
     return [*_pushes(found), *_pulls(found), *_again(found), _small(found), _memory(found), *_starts(found)]
 
 
-def _against(
+def against(
     measure: str,
     limit: str,
     ours: float | None,
@@ -82,13 +86,11 @@ def _pushes(found: Results) -> list[Bar]:
     unknown = found.seconds(floors.HASH)
     for tool, form, extra in ((cases.TAR, "", unknown), (cases.RAW, ", raw-files", {})):
         run = found.run(measure, tool)
-        bars.append(
-            _against(f"{measure}{form}, wall", "≤ 1.05 × curl's PUT", _wall(run), _wall(curl), 1.05, extra, put)
-        )
+        bars.append(against(f"{measure}{form}, wall", "≤ 1.05 × curl's PUT", _wall(run), _wall(curl), 1.05, extra, put))
         cpu = run.cpu if run else None
         limit = "≤ skopeo's"
         bars.append(
-            _against(f"{measure}{form}, client CPU", limit, cpu, skopeo.cpu if skopeo else None, 1, least=processor)
+            against(f"{measure}{form}, client CPU", limit, cpu, skopeo.cpu if skopeo else None, 1, least=processor)
         )
     return bars
 
@@ -101,14 +103,16 @@ def _pulls(found: Results) -> list[Bar]:
     syncs = found.seconds(floors.SYNC) if found.pull.syncs else {}
     least = found.seconds(floors.GET, floors.HASH, floors.WRITE)
     name = f"{measure}, to a folder"
+    peers = {tool: run.wall for tool in (cases.CURL_THEN, cases.CURL_BESIDE) if (run := found.run(measure, tool))}
+    unpacked = against(name, "≤ 1.25 × curl -o FILE", ours, curl, 1.25, found.seconds(floors.HASH) | syncs)
     bars = [
-        _against(name, "≤ 1.25 × curl -o FILE", ours, curl, 1.25, found.seconds(floors.HASH) | syncs),
-        _against(name, "≤ 0.7 × skopeo copy to a layout", ours, skopeo, 0.7, least=least),
+        replace(unpacked, peers=peers),
+        against(name, "≤ 0.7 × skopeo copy to a layout", ours, skopeo, 0.7, least=least),
     ]
     name = f"{measure}, to .carton"
     syncs = found.seconds(floors.SYNC) if found.pull_carton.syncs and not found.pull.syncs else {}
     extra = found.seconds(floors.CRC) | syncs
-    bars.append(_against(name, "≤ 1.1 × pull to a folder", _wall(carton), ours, 1.1, extra))
+    bars.append(against(name, "≤ 1.1 × pull to a folder", _wall(carton), ours, 1.1, extra))
     if carton:
         peak, size = carton.disk / MiB, found.carton / MiB
         words = f"{peak / size:.3f} × ({peak:.1f} MiB to {size:.1f} MiB)"
@@ -166,7 +170,7 @@ def _starts(found: Results) -> list[Bar]:
     least = {cases.PYDANTIC: pydantic} if pydantic else {}
     names: tuple[tuple[str, int, Extra], ...] = ((cases.HELP, 10, {}), (cases.INSPECT, 20, least))
     return [
-        _against(tool, f"≤ {factor} × {cases.PASS}", _wall(found.run(cases.START, tool)), base, factor, least=known)
+        against(tool, f"≤ {factor} × {cases.PASS}", _wall(found.run(cases.START, tool)), base, factor, least=known)
         for tool, factor, known in names
     ]
 
@@ -193,7 +197,14 @@ def evidence(bar: Bar) -> str:
         else:
             verdict = f"together {together:.2f} s, below the bar of {bar.bar:.2f} s: they do not explain it"
         said.append(f"Steps that nobody can leave out, each alone: {_listed(bar.least)}; {verdict}.")
-    return " ".join(said)
+    if bar.peers:
+        name, shortest = min(bar.peers.items(), key=lambda item: item[1])
+        verdict = "above the bar, too" if shortest > bar.bar else "below the bar"
+        said.append(
+            f"C programs that hash and flush as we do, in the same rounds: {_listed(bar.peers)}; the faster takes "
+            f"{shortest:.2f} s, {verdict}, and we take {bar.value / shortest:.2f} × that."
+        )
+    return " ".join([*said, *([bar.load] if bar.load else [])])
 
 
 def _listed(steps: Mapping[str, float]) -> str:

@@ -14,6 +14,7 @@ from .inputs import Blob, blobs_of, make_carton, make_files
 from .place import Case, Place
 
 CURL, CURL_PARALLEL, SKOPEO, ORAS = "curl", "curl -Z", "skopeo", "oras package"
+CURL_THEN, CURL_BESIDE = "curl, then sha256sum and sync", "curl, tee and sha256sum, then sync"
 TAR, RAW = "ocibridge", "ocibridge, raw-files"
 FOLDER, RAW_FOLDER, CARTON = "ocibridge to a folder", "ocibridge to a folder, raw-files", "ocibridge to .carton"
 AGAIN = "ocibridge"
@@ -95,9 +96,15 @@ def pull_weights(place: Place, model: Model) -> list[Case]:
     server, out = place.pulls, place.out
     raw = f"{server.host}/{model.repository}:v1"
     tar = f"{server.host}/{model.repository.removesuffix('-raw')}:v1"
-    curls = {CURL: (), CURL_PARALLEL: ("-Z",)} if len(model.blobs) > 1 else {CURL: ()}
+    several = len(model.blobs) > 1
+    curls = {CURL: (), CURL_PARALLEL: ("-Z",)} if several else {CURL: ()}
+    verified = {} if several else {CURL_THEN: tools.CURL_THEN, CURL_BESIDE: tools.CURL_BESIDE}
     commands = {
         **{tool: tools.curl_pull(server.host, model.repository, model.blobs, out, *how) for tool, how in curls.items()},
+        **{
+            tool: tools.curl_verified(script, server.host, model.repository, model.blobs[0], out)
+            for tool, script in verified.items()
+        },
         FOLDER: tools.ocibridge_pull(tar, out / "model"),
         RAW_FOLDER: tools.ocibridge_pull(raw, out / "model"),
         CARTON: tools.ocibridge_pull(tar, out / "model.carton"),

@@ -22,6 +22,24 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 """
+# What a pull promises beyond a download, by C programs alone: the bytes have the digest, and are on the disk.
+CURL_THEN = """
+curl -sS --fail -o "$3" "$1"
+echo "$2  $3" | sha256sum --check --quiet
+sync "$3"
+"""
+CURL_BESIDE = """
+found=$(curl -sS --fail "$1" | tee "$3" | sha256sum)
+[ "$found" = "$2  -" ]
+sync "$3"
+"""
+# From one registry to the other with nothing in between; the size is not known to the second curl, which sends chunks.
+CURL_PIPE = """
+location=$(curl -sS -o /dev/null -D - -X POST "$2" -H "Content-Length: 0" |
+    tr -d '\\r' | sed -n 's/^[Ll]ocation: //p')
+curl -sS --fail "$1" |
+    curl -sS --fail -o /dev/null -X PUT -H "Content-Type: application/octet-stream" -T - "$location&digest=$3"
+"""
 ORAS = """
 import sys, oras.client
 client = oras.client.OrasClient(insecure=True)
@@ -63,6 +81,28 @@ def curl_pull(host: str, repository: str, blobs: Sequence[Blob], folder: Path, *
     return ("curl", "-sS", "--fail", *options, *pairs)
 
 
+def curl_verified(script: str, host: str, repository: str, blob: Blob, folder: Path) -> Command:
+    """One blob, hashed and flushed to the disk: `CURL_THEN` or `CURL_BESIDE`."""
+    url = f"http://{host}/v2/{repository}/blobs/{blob.digest}"
+    return ("sh", "-ec", script, "sh", url, blob.digest.removeprefix("sha256:"), str(folder / "blob"))
+
+
+def curl_copy(source: str, target: str, repository: str, digest: str) -> Command:
+    """One blob from one registry to the other, of which curl is told the digest."""
+    url, uploads = f"http://{source}/v2/{repository}/blobs/{digest}", f"http://{target}/v2/{repository}/blobs/uploads/"
+    return ("sh", "-ec", CURL_PIPE, "sh", url, uploads, digest)
+
+
+def ocibridge_copy(source: str, target: str) -> Command:
+    """A copy without progress."""
+    return ocibridge("copy", "--quiet", source, target)
+
+
+def ocibridge_mirror(job: Path, *options: str) -> Command:
+    """A run of a job without progress."""
+    return ocibridge("mirror", "run", "--quiet", str(job), *options)
+
+
 def skopeo_push(layout: Path, host: str, repository: str) -> Command:
     """The artifact of a layout."""
     target = f"docker://{host}/{repository}:v1"
@@ -73,6 +113,24 @@ def skopeo_pull(host: str, repository: str, layout: Path) -> Command:
     """An artifact into a new layout."""
     source = f"docker://{host}/{repository}:v1"
     return ("skopeo", "copy", "--preserve-digests", "--src-tls-verify=false", source, f"oci:{layout}:v1")
+
+
+def skopeo_sync(source: str, target: str) -> Command:
+    """All tags of a repository, byte for byte, to a repository of the same last name below another."""
+    plain = ("--src-tls-verify=false", "--dest-tls-verify=false")
+    return (
+        "skopeo",
+        "sync",
+        "--all",
+        "--preserve-digests",
+        *plain,
+        "--src",
+        "docker",
+        "--dest",
+        "docker",
+        source,
+        target,
+    )
 
 
 def oras_push(host: str, repository: str, paths: Sequence[Path]) -> Command:

@@ -12,11 +12,10 @@ import hashlib
 import io
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from .errors import SourceError, reading
 from .settings import READ_SIZE
@@ -38,8 +37,7 @@ class Content(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """What tells bytes from other bytes without reading them.
 
     Attributes:
@@ -51,22 +49,28 @@ class Stamp:
     changed: int = 0
 
 
-@runtime_checkable
-class Stamped(Protocol):
-    """A content that can be told from others without being read."""
-
-    def stamp(self) -> Stamp | None:
-        """Its stamp at this moment; None where there is none now."""
-        ...
-
-
 def stamp_of(content: Content) -> Stamp | None:
-    """The stamp of a content at this moment, if it has one."""
-    return content.stamp() if isinstance(content, Stamped) else None
+    """The stamp of a content at this moment, if it has one: what its method `stamp` gives, or None now."""
+    stamp: Callable[[], Stamp | None] | None = getattr(content, "stamp", None)
+    return stamp() if stamp else None
+
+
+def seen_stamp(content: Content) -> Stamp | None:
+    """The stamp of a content when it was found, if it remembers; else that of this moment."""
+    seen: Stamp | None = getattr(content, "seen", None)
+    return seen or stamp_of(content)
+
+
+def file_stamp(status: os.stat_result, offset: int, size: int) -> Stamp:
+    """The stamp of a range of a file: which file it is, when it changed, and the range."""
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return Stamp(("file", status.st_dev, status.st_ino, status.st_size, *times, offset, size), max(times))
 
 
 class BytesContent:
     """Bytes in memory."""
+
+    __slots__ = ("data",)
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -79,6 +83,11 @@ class BytesContent:
     def open(self, offset: int = 0) -> Reader:
         """Open from `offset` bytes."""
         return _BytesReader(self.data, offset)
+
+    def load(self, target: memoryview) -> bool:
+        """Fill `target`, which is as long."""
+        target[:] = self.data
+        return True
 
     def stamp(self) -> Stamp:
         """The sha256 of the bytes."""
@@ -94,6 +103,10 @@ class FileContent:
         size: Length of the range in bytes; None takes all that follows `offset` now.
         lasting: Whether the file is one that never changes, such as a blob under its digest.
         whole: Whether the range ends where the file does, so that a file that grows while it is read is found out.
+        seen: Its stamp, where whoever found the file knows it.
+
+    Attributes:
+        size: Length of the range in bytes.
 
     Raises:
         SourceError: the file cannot be read.
@@ -107,20 +120,22 @@ class FileContent:
         *,
         lasting: bool = False,
         whole: bool = False,
+        seen: Stamp | None = None,
     ) -> None:
-        self.path = Path(path)
+        self._name = os.fspath(path)
         self.offset = offset
         self.lasting = lasting
         self.whole = whole
+        self.seen = seen
         if size is None:
-            with reading(self.path):
-                size = self.path.stat().st_size - offset
-        self._size = size
+            with reading(self._name):
+                size = os.stat(self._name).st_size - offset  # noqa: PTH116
+        self.size = size
 
     @property
-    def size(self) -> int:
-        """Length in bytes."""
-        return self._size
+    def path(self) -> Path:
+        """The file."""
+        return Path(self._name)
 
     def open(self, offset: int = 0) -> Reader:
         """Open from `offset` bytes into the range.
@@ -128,28 +143,40 @@ class FileContent:
         Raises:
             SourceError: the file cannot be read, or (while reading) has become shorter.
         """
-        with reading(self.path):
-            file = open(self.path, "rb", buffering=0)
+        with reading(self._name):
+            file = open(self._name, "rb", buffering=0)
             try:
                 if self.offset + offset:
                     file.seek(self.offset + offset)
             except OSError:
                 file.close()
                 raise
-        reader = RangeReader(file, self._size - offset, str(self.path))
+        reader = RangeReader(file, self.size - offset, self._name)
         reader.lasting = self.lasting
-        reader.end = self.offset + self._size if self.whole else None
+        reader.end = self.offset + self.size if self.whole else None
         return reader
+
+    def load(self, target: memoryview) -> bool:
+        """Fill `target`, which is as long as the range, at once; False where only a reader can tell what is wrong."""
+        if not hasattr(os, "preadv"):
+            return False
+        try:
+            handle = os.open(self._name, os.O_RDONLY)
+            try:
+                # A file that has grown gives the byte more.
+                return os.preadv(handle, (target, bytearray(self.whole)), self.offset) == self.size
+            finally:
+                os.close(handle)
+        except OSError:
+            return False
 
     def stamp(self) -> Stamp | None:
         """Which file it is, when it changed, and the range; None where it cannot be looked at."""
         try:
-            status = self.path.stat()
+            status = os.stat(self._name)  # noqa: PTH116
         except OSError:
             return None
-        times = status.st_mtime_ns, status.st_ctime_ns
-        identity = "file", status.st_dev, status.st_ino, status.st_size, *times, self.offset, self._size
-        return Stamp(identity, max(times))
+        return file_stamp(status, self.offset, self.size)
 
 
 class Concatenation:
@@ -245,7 +272,7 @@ class RangeReader(io.RawIOBase):
 
 
 class Passing(io.RawIOBase):
-    """A reader that gives the bytes of another one as they are, and reads nothing ahead of whoever reads it.
+    """A reader that gives the bytes of another one as they are.
 
     Attributes:
         source: The other one.
@@ -257,10 +284,21 @@ class Passing(io.RawIOBase):
         """Always true."""
         return True
 
+    @property
+    def ahead(self) -> bool:
+        """Whether more was read of `source` than was given."""
+        return False
+
+    def at_hand(self) -> memoryview | None:
+        """All that is left, where it is little, and in memory; good until something else is read from `source`."""
+        return None
+
 
 def place_of(reader: Reader) -> tuple[int, int] | None:
     """Descriptor and position of the next byte of `reader` in a lasting file, if it is read from one."""
     while isinstance(reader, Passing):
+        if reader.ahead:
+            return None
         reader = reader.source
     return reader.place() if isinstance(reader, RangeReader) and reader.lasting else None
 
@@ -270,6 +308,7 @@ class _ConcatenationReader(io.RawIOBase):
         self._parts = whole.parts
         self._next, self._skip = whole.start(offset)
         self._current: Reader | None = None
+        self._left = 0
 
     def readable(self) -> bool:
         return True
@@ -281,9 +320,20 @@ class _ConcatenationReader(io.RawIOBase):
             if self._current is None:
                 if self._next == len(self._parts):
                     break
-                self._current = self._parts[self._next].open(self._skip)
+                part, skip = self._parts[self._next], self._skip
                 self._next, self._skip = self._next + 1, 0
+                end = filled + part.size
+                if not skip and end <= len(target) and _load(part, target[filled:end]):
+                    filled = end
+                    continue
+                self._current, self._left = part.open(skip), part.size - skip
             count = self._current.readinto(target[filled:]) or 0
+            self._left -= count
+            if self._left < 0 or (self._left and not count):
+                raise SourceError(
+                    f"a source gave {'more' if self._left < 0 else 'fewer'} bytes than were announced",
+                    hint="run the command again once nothing writes to it",
+                )
             if not count:
                 self._current.close()
                 self._current = None
@@ -295,6 +345,12 @@ class _ConcatenationReader(io.RawIOBase):
             self._current.close()
             self._current = None
         super().close()
+
+
+def _load(part: Content, target: memoryview) -> bool:
+    """Fill `target` with the whole of a part without a reader, as layers have many small ones; False: it needs one."""
+    load: Callable[[memoryview], bool] | None = getattr(part, "load", None)
+    return load is not None and load(target)
 
 
 def writable(buffer: object) -> memoryview:

@@ -109,7 +109,7 @@ def write_at(handle: int, view: memoryview, offset: int) -> int:
         return os.write(handle, view)
 
 
-def settle(folder: Path, files: Sequence[Path]) -> None:
+def settle(folder: Path, files: Sequence[str | Path]) -> None:
     """Push many files in `folder` to the disk, which is far cheaper together than one by one.
 
     Raises:
@@ -124,7 +124,7 @@ def settle(folder: Path, files: Sequence[Path]) -> None:
             pass
 
 
-def _sync(path: Path) -> None:
+def _sync(path: str | Path) -> None:
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

@@ -11,33 +11,33 @@ import base64
 import json
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import writing
-from .settings import KiB, MiB
+from .settings import MiB
 
 MARK = MiB
 """Bytes between two notes: more than this of one layer is never fetched again."""
-_FLUSH = 32 * KiB
 _LARGEST = 512 * MiB
-_VERSION = 1
+_ROWS = 500
+"""Files in one line."""
+_VERSION = 2
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of a layer, or the end of the layer.
 
     Attributes:
-        gap: Bytes of the blob before the file, since the file before: tar headers and padding.
+        gap: Bytes of the blob before the file, since the file before: tar headers and padding. None where they are
+            those that ocibridge itself writes (`ocibridge.layers.tar.tar_gap`), so that they need no room here.
         path: The file; None at the end of the layer.
         size: Its size in bytes.
         sha256: Its hex sha256, where only that tells later whether the file is whole.
     """
 
-    gap: bytes
+    gap: bytes | None
     path: str | None = None
     size: int = 0
     sha256: str | None = None
@@ -62,6 +62,8 @@ class Journal:
         self._key = key
         self._lock = threading.Lock()
         self._pending = bytearray()
+        self._rows: list[Entry] = []
+        self._rows_of = ""
         self._unsaid = 0
         self._marks: dict[str, int] = {}
         self._layers: dict[str, list[Entry]] = {}
@@ -83,15 +85,16 @@ class Journal:
             self._marks.clear()
             self._layers.clear()
             self._pending.clear()
+            self._rows.clear()
             with writing(self._path):
                 self._file.truncate(0)
-            self._append({"version": _VERSION, "key": self._key}, flush=True)
+            self._append({"version": _VERSION, "key": self._key})
 
     def mark(self, path: str, done: int) -> None:
         """The first `done` bytes of the file `path` are written."""
         with self._lock:
             self._marks[path] = done
-            self._append({"file": path, "done": done}, flush=True)
+            self._append({"file": path, "done": done})
 
     def marked(self, path: str) -> int:
         """How many bytes of a file are written."""
@@ -100,15 +103,15 @@ class Journal:
     def add(self, layer: str, entry: Entry) -> None:
         """A file of the layer (its digest) begins, and the one before it is whole; or the layer is."""
         with self._lock:
+            if layer != self._rows_of:
+                self._close_row()
+                self._rows_of = layer
             self._layers.setdefault(layer, []).append(entry)
-            fields: dict[str, object] = {"layer": layer, "path": entry.path, "size": entry.size}
-            if entry.gap:
-                fields["gap"] = base64.b64encode(entry.gap).decode()
-            if entry.sha256:
-                fields["sha256"] = entry.sha256
+            self._rows.append(entry)
             # The file before this one is whole, however few notes there are about it.
-            self._append(fields, flush=entry.path is None or self._unsaid >= MARK)
-            self._unsaid += entry.size
+            if entry.path is None or self._unsaid >= MARK or len(self._rows) >= _ROWS:
+                self._flush()
+            self._unsaid += entry.size + len(entry.gap or b"")
 
     def entries(self, layer: str) -> list[Entry]:
         """What is known of a layer, in the order of its bytes."""
@@ -118,13 +121,13 @@ class Journal:
         """A layer arrives anew, from its start."""
         with self._lock:
             self._forget(layer)
-            self._append({"forget": layer}, flush=True)
+            self._append({"forget": layer})
 
     def cut(self, layer: str, count: int) -> None:
         """Of a layer, only the first `count` entries still hold."""
         with self._lock:
             del self._layers[layer][count:]
-            self._append({"cut": layer, "count": count}, flush=True)
+            self._append({"cut": layer, "count": count})
 
     def spool(self, layer: str) -> Path:
         """Where the bytes of a compressed layer are kept until its files are whole."""
@@ -144,12 +147,22 @@ class Journal:
             if entry.path is not None:
                 self._marks.pop(entry.path, None)
 
-    def _append(self, fields: dict[str, object], *, flush: bool) -> None:
+    def _append(self, fields: dict[str, object]) -> None:
+        self._close_row()
+        self._line(fields)
+        self._flush()
+
+    def _close_row(self) -> None:
+        """Write one line about the files that have come since the last one."""
+        if self._rows:
+            self._line({"layer": self._rows_of, "files": [_row(entry) for entry in self._rows]})
+            self._rows.clear()
+
+    def _line(self, fields: dict[str, object]) -> None:
         self._pending += json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-        if flush or len(self._pending) > _FLUSH:
-            self._flush()
 
     def _flush(self) -> None:
+        self._close_row()
         with writing(self._path):
             while self._pending and not self._file.closed:
                 # What a full disk did not take stays pending, so that no line is ever torn but the last.
@@ -179,14 +192,27 @@ class Journal:
         elif "cut" in fields:
             del self._layers[str(fields["cut"])][int(fields["count"]) :]
         else:
-            path, sha256 = fields["path"], fields.get("sha256")
-            entry = Entry(
-                base64.b64decode(fields.get("gap", ""), validate=True),
-                None if path is None else str(path),
-                _count(fields["size"]),
-                None if sha256 is None else str(sha256),
-            )
-            self._layers.setdefault(str(fields["layer"]), []).append(entry)
+            found = [_entry(*row) for row in fields["files"]]
+            self._layers.setdefault(str(fields["layer"]), []).extend(found)
+
+
+def _row(entry: Entry) -> list[object]:
+    """An entry as it is noted: path, size, and the other two where there is something to say."""
+    row: list[object] = [entry.path, entry.size]
+    if entry.gap is not None or entry.sha256:
+        row.append(None if entry.gap is None else base64.b64encode(entry.gap).decode())
+    if entry.sha256:
+        row.append(entry.sha256)
+    return row
+
+
+def _entry(path: Any, size: Any, gap: Any = None, sha256: Any = None) -> Entry:
+    return Entry(
+        None if gap is None else base64.b64decode(gap, validate=True),
+        None if path is None else str(path).encode().decode(),  # no halves of characters
+        _count(size),
+        None if sha256 is None else str(sha256),
+    )
 
 
 def _count(value: Any) -> int:

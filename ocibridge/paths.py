@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .errors import FormatError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_ORDINARY = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+"""What nearly all names look like; none of them has a defect but for its length."""
 MAX_PATH_BYTES = 4096
 
 
@@ -34,7 +36,7 @@ def check_path(name: str, owner: str) -> str:
         FormatError: the name is empty, absolute, upward, has a drive, a backslash, a control character, an empty
             or dot part, is no valid Unicode, or is longer than 4096 bytes.
     """
-    reason = _defect(name)
+    reason = None if len(name) <= MAX_PATH_BYTES and _ORDINARY.fullmatch(name) else _defect(name)
     if reason:
         raise FormatError(
             f"{owner}: the name {show(name)} {reason}",
@@ -72,20 +74,16 @@ def check_collisions(names: Iterable[str], owner: str) -> None:
     Raises:
         FormatError: two names are equal, differ only in case or Unicode form, or one is a folder of another.
     """
-    seen: dict[str, str] = {}
-    for name in names:
-        key = _fold(name)
-        if key in seen:
-            other = seen[key]
-            kind = "appears twice" if other == name else f"collides with {show(other)} (case or Unicode form)"
-            raise FormatError(
-                f"{owner}: the name {show(name)} {kind}",
-                hint="rename one of the two and pack again; tools disagree about which of them counts",
-            )
-        seen[key] = name
+    every = list(names)
+    keys = _folded(every)
+    seen = dict(zip(keys, every, strict=True))
+    if len(seen) < len(every):
+        _refuse_twins(keys, every, owner)
+    holding = {name.rpartition("/")[0]: name for name in every}
+    holding.pop("", None)
     folders: dict[str, str] = {}
-    for name in seen.values():
-        for parent in _parents(name):
+    for folder, name in holding.items():
+        for parent in _parents(f"{folder}/"):
             key = _fold(parent)
             if key in seen:
                 raise FormatError(
@@ -98,6 +96,26 @@ def check_collisions(names: Iterable[str], owner: str) -> None:
                     f"{owner}: the folders {show(spelled)} and {show(parent)} collide (case or Unicode form)",
                     hint="rename one of the two and pack again",
                 )
+
+
+def _refuse_twins(keys: Sequence[str], names: Sequence[str], owner: str) -> None:
+    seen: dict[str, str] = {}
+    for key, name in zip(keys, names, strict=True):
+        if key in seen:
+            other = seen[key]
+            kind = "appears twice" if other == name else f"collides with {show(other)} (case or Unicode form)"
+            raise FormatError(
+                f"{owner}: the name {show(name)} {kind}",
+                hint="rename one of the two and pack again; tools disagree about which of them counts",
+            )
+        seen[key] = name
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    """What `_fold` makes of each; of many plain ones at once."""
+    text = "\0".join(names)
+    found = text.lower().split("\0") if text.isascii() else []
+    return found if len(found) == len(names) else [_fold(name) for name in names]
 
 
 def _fold(name: str) -> str:

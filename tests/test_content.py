@@ -50,3 +50,29 @@ def test_chunks_are_full_however_the_parts_are_cut() -> None:
     content = Concatenation([BytesContent(b"ab"), BytesContent(b"c"), BytesContent(b""), BytesContent(b"defg")])
     with content.open() as reader:
         assert [bytes(chunk) for chunk in chunks(reader, 3)] == [b"abc", b"def", b"g"]
+
+
+@pytest.mark.parametrize("change", ["longer", "shorter", "missing"])
+@pytest.mark.parametrize("size", [50, 3 << 20], ids=["small", "large"])
+def test_a_part_that_changed_is_found_out(tmp_path: Path, change: str, size: int) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"x" * size)
+    content = Concatenation([BytesContent(b"head"), FileContent(file, whole=True), BytesContent(b"tail")])
+    assert read_all(content) == b"head" + b"x" * size + b"tail"
+    file.unlink()
+    if change != "missing":
+        file.write_bytes(b"x" * (size + (1 if change == "longer" else -1)))
+    with pytest.raises(SourceError, match="no such file" if change == "missing" else f"became {change}"):
+        read_all(content)
+
+
+def test_parts_are_ranges(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(bytes(range(100)))
+    content = Concatenation([FileContent(file, 10, 20), FileContent(file, 50, 0), FileContent(file, 90)])
+    assert read_all(content) == bytes([*range(10, 30), *range(90, 100)])
+
+
+def test_parts_without_preadv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.preadv", raising=False)
+    test_parts_are_ranges(tmp_path)

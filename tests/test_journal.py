@@ -14,7 +14,7 @@ from ocibridge.errors import DestinationError
 from ocibridge.journal import MARK, Entry, Journal
 
 LAYER = "sha256:" + "1" * 64
-ENTRIES = [Entry(b"\0header\xff", "a", 5), Entry(b"", "ü/b", 7, "0" * 64), Entry(b"end")]
+ENTRIES = [Entry(b"\0header\xff", "a", 5), Entry(None, "ü/b", 7, "0" * 64), Entry(None, "c", 1), Entry(b"end")]
 
 
 @contextmanager
@@ -80,9 +80,13 @@ def test_another_key_begins_anew(path: Path) -> None:
         b'{"file":"a","done":"x"}',
         b'{"file":"a","done":Infinity}',
         b'{"file":"a","done":-1}',
-        b'{"layer":"x","path":"a","size":-1}',
-        b'{"layer":"x","path":"a","size":1,"gap":"!"}',
-        b'{"layer":"x","path":"a","size":1,"gap":"YWJ"}',
+        b'{"layer":"x","files":[["a",-1]]}',
+        b'{"layer":"x","files":[["a"]]}',
+        b'{"layer":"x","files":[["a",1,null,null,5]]}',
+        b'{"layer":"x","files":5}',
+        b'{"layer":"x","files":[["\\ud800",1]]}',
+        b'{"layer":"x","files":[["a",1,"!"]]}',
+        b'{"layer":"x","files":[["a",1,"YWJ"]]}',
         b'{"cut":"unknown","count":1}',
         b"[" * 100_000,
         b"\xff\xfe",
@@ -127,6 +131,27 @@ def test_files_of_a_shared_layer_are_noted_as_they_come(tmp_path: Path) -> None:
             journal.add(LAYER, Entry(b"", str(number), MARK // 2))
         with opened(tmp_path / "journal") as later:
             assert len(later.entries(LAYER)) >= 6
+
+
+def test_many_small_files_take_few_lines(tmp_path: Path) -> None:
+    with opened(tmp_path / "journal") as journal:
+        for number in range(2000):
+            journal.add(LAYER, Entry(None, f"folder/{number}", 4096))
+        journal.add(LAYER, Entry(None))
+    data = (tmp_path / "journal").read_bytes()
+    assert data.count(b"\n") < 20
+    assert len(data) < 2000 * 32
+    with opened(tmp_path / "journal") as journal:
+        assert [entry.path for entry in journal.entries(LAYER)] == [*(f"folder/{n}" for n in range(2000)), None]
+
+
+def test_two_layers_that_arrive_at_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "journal") as journal:
+        for number in range(9):
+            journal.add(str(number % 2), Entry(None, str(number), number))
+        journal.flush()
+    with opened(tmp_path / "journal") as journal:
+        assert [[entry.size for entry in journal.entries(layer)] for layer in "01"] == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
 
 
 def test_what_a_full_disk_did_not_take_is_written_later(path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocibridge import paths
 from ocibridge.errors import FormatError
 from ocibridge.paths import check_collisions, check_path
 
@@ -67,3 +68,13 @@ def test_any_text_ends_in_a_path_or_an_error(name: str) -> None:
         assert check_path(name, "x") == name
     except FormatError as exc:
         assert "\n" not in str(exc)
+
+
+@given(st.from_regex(paths._ORDINARY, fullmatch=True))
+def test_ordinary_names_have_no_defect(name: str) -> None:
+    assert paths._defect(name) is None
+
+
+@given(st.lists(st.text("aAbB/.\0ßé\u0301", max_size=3), max_size=4))
+def test_folding_many_is_folding_each(names: list[str]) -> None:
+    assert paths._folded(names) == [paths._fold(name) for name in names]

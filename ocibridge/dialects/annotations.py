@@ -63,12 +63,12 @@ class FileListing(RootModel[list[ListedFile]]):
 
 def listing(files: Sequence[FileEntry]) -> str | None:
     """The value of `org.ocibridge.files`, or None where size or sha256 of a file is not known."""
+    if not files or any(file.size is None or file.sha256 is None for file in files):
+        return None
     rows = [
         {"path": file.path, "size": file.size, "sha256": file.sha256}
         for file in sorted(files, key=lambda file: file.path.encode())
     ]
-    if not rows or any(None in row.values() for row in rows):
-        return None
     return canonical_json(rows).decode()
 
 

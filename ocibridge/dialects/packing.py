@@ -70,8 +70,8 @@ def pack(files: Sequence[ModelFile], layers: Layers, compress: Compress, max_lay
         return [Packed(file.role, Layer((file,), Encoding.RAW)) for file in files]
     groups = {}
     for role in ROLE_ORDER:
-        members = sorted((file for file in files if file.role is role), key=lambda file: file.path.encode())
-        groups[role] = list(_groups(members))
+        members = [file for file in files if file.role is role]
+        groups[role] = list(_groups(sorted(members, key=lambda file: file.path.encode())))
     raw = {Role.WEIGHT} if layers is Layers.RAW else set()
     _share(groups, [role for role in SHARING_ORDER if role not in raw], max_layers)
     return [
@@ -87,7 +87,7 @@ def check_whiteout(path: str) -> None:
     Raises:
         FormatError: it is one.
     """
-    if any(part.startswith(".wh.") for part in path.split("/")):
+    if "/.wh." in f"/{path}":
         raise FormatError(
             f"the file {path!r} has a name that container runtimes take for a deletion mark",
             hint="rename it before you push",
@@ -110,6 +110,8 @@ def folder_prefix(text: str) -> str:
 
 def under(files: Sequence[ModelFile], prefix: str) -> list[ModelFile]:
     """The files as they are called in a layer that has them all in the folder `prefix`."""
+    if not prefix:
+        return list(files)
     return [replace(file, path=check_path(prefix + file.path, "--prefix")) for file in files]
 
 
@@ -147,15 +149,18 @@ def _joined(groups: Sequence[tuple[ModelFile, ...]], count: int) -> list[tuple[M
 
 
 def _groups(members: Sequence[ModelFile]) -> Iterator[tuple[ModelFile, ...]]:
-    shared = tuple(file for file in members if not _alone(file))
+    alone = [_alone(file) for file in members]
+    shared = tuple(file for file, each in zip(members, alone, strict=True) if not each)
     if shared:
         yield shared
-    for file in members:
-        if _alone(file):
+    for file, each in zip(members, alone, strict=True):
+        if each:
             yield (file,)
 
 
 def _alone(file: ModelFile) -> bool:
-    name = file.path.rpartition("/")[2].upper()
-    shown = file.role is Role.DOC and name.split(".")[0] in ("README", "LICENSE")
-    return file.role is Role.WEIGHT or file.size >= SMALL_FILE or shown
+    return file.role is Role.WEIGHT or file.size >= SMALL_FILE or (file.role is Role.DOC and _is_shown(file.path))
+
+
+def _is_shown(path: str) -> bool:
+    return path.rpartition("/")[2].upper().split(".")[0] in ("README", "LICENSE")

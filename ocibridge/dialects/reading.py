@@ -109,6 +109,8 @@ def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits 
 
 def _inside(prefix: str, layer: StoredLayer, owner: str) -> StoredLayer:
     """The layer with the paths that its files have in the model."""
+    if not prefix:
+        return layer
     files = tuple(replace(each, path=without_prefix(each.path, prefix, owner)) for each in layer.files)
     return replace(layer, files=files, prefix=prefix)
 
@@ -126,7 +128,11 @@ def _dialect(manifest: Manifest) -> str:
 def _model(manifest: Manifest, config: ModelConfig | None, layers: Sequence[StoredLayer], owner: str) -> StoredModel:
     annotations = manifest.annotations or {}
     links = keys.parse_symlinks(annotations.get(keys.SYMLINKS), owner)
-    files = [replace(file, symlink=links.pop(file.path, None)) for layer in layers for file in layer.files]
+    files = [
+        replace(file, symlink=links.pop(file.path)) if file.path in links else file
+        for layer in layers
+        for file in layer.files
+    ]
     check_collisions((file.path for file in files), owner)
     complete = all(layer.files and all(file.size is not None for file in layer.files) for layer in layers)
     if complete and links:

@@ -110,6 +110,7 @@ def _draft(about: _About, packed: Sequence[Packed], vocabulary: Vocabulary, limi
 
 def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
     layer = packed.layer
+    named = layer.files if found.files or len(layer.files) == 1 else ()
     return FinishedLayer(
         role=packed.role,
         encoding=layer.encoding,
@@ -118,7 +119,7 @@ def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
         diff_id=found.diff_id,
         files=tuple(
             FileEntry(file.path, packed.role, file.size, sha256)
-            for file, sha256 in zip(layer.files, found.files, strict=True)
+            for file, sha256 in zip(named, found.files or [None] * len(named), strict=True)
         ),
         guessed=any(file.guessed for file in layer.files),
         origin=layer.files[0].origin if len(layer.files) == 1 else {},

@@ -53,9 +53,10 @@ class FolderSink(Sink):
         self._lock = threading.Lock()
         check_stored(stored, self._owner)
         self._kept: dict[str, int] = {}
-        self._small: list[Path] = []
-        self._folders: set[Path] = set()
+        self._small: list[str] = []
+        self._folders: set[str] = set()
         self._staging = Staging(dest, force=options.force, empty=True, key=options.key)
+        self._root = str(self._staging.temp)
         self.journal = self._staging.journal
         try:
             if stored.complete:
@@ -123,16 +124,21 @@ class FolderSink(Sink):
         self._staging.discard()
 
     def _store(self, path: str, size: int, reader: Reader, sha256: str | None) -> str:
-        target = self._staging.temp / path
-        mark = partial(self.journal.mark, path) if self.journal else None
-        with writing(self._staging.dest / path):
-            if target.parent not in self._folders:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._folders.add(target.parent)
-            kept = self._kept.pop(path, 0)
-            hashed = sha256 is None and (self.proves or bool(self._links))
-            found = grow(target, path, size, reader, hashed=hashed, kept=kept, mark=mark)
-        if not is_large(size):
+        # Text, and not `Path`: a model may have very many small files.
+        target = f"{self._root}/{path}"
+        folder = target[: target.rindex("/")]
+        large = is_large(size)
+        mark = partial(self.journal.mark, path) if self.journal and large else None
+        hashed = sha256 is None and (self.proves or bool(self._links))
+        try:
+            if folder not in self._folders:
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+                self._folders.add(folder)
+            found = grow(target, path, size, reader, hashed=hashed, kept=self._kept.pop(path, 0), mark=mark)
+        except OSError:
+            with writing(f"{self._owner}/{path}"):
+                raise
+        if not large:
             self._small.append(target)
         return found or sha256 or ""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..beside import LARGE, Beside
-from ..content import FileContent, Reader, place_of
+from ..content import FileContent, Passing, Reader, place_of
 from ..errors import IntegrityError
 from ..filling import Filler, turns
 from ..journal import Journal
@@ -21,7 +21,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, 
 
 
 def grow(
-    target: Path,
+    target: str | Path,
     path: str,
     size: int,
     reader: Reader,
@@ -48,9 +48,11 @@ def grow(
         OSError: it cannot be written.
         IntegrityError: there are more or fewer bytes than `size`.
     """
-    digest = hashlib.sha256()
     handle = os.open(target, _CREATE if kept else _CREATE | os.O_TRUNC, 0o666)
     try:
+        if not kept and isinstance(reader, Passing) and (whole := reader.at_hand()) is not None:
+            return _put(handle, path, size, whole, hashed)
+        digest = hashlib.sha256()
         if kept:
             os.ftruncate(handle, kept)
         filler = Filler(handle, kept=kept, mark=mark)
@@ -66,6 +68,15 @@ def grow(
     finally:
         os.close(handle)
     return digest.hexdigest() if hashed else None
+
+
+def _put(handle: int, path: str, size: int, whole: memoryview, hashed: bool) -> str | None:
+    """`grow` for a file whose bytes are in memory."""
+    check_size(path, len(whole), size)
+    digest = hashlib.sha256(whole).hexdigest() if hashed else None
+    while whole:
+        whole = whole[os.write(handle, whole) :]
+    return digest
 
 
 def is_large(size: int) -> bool:

@@ -4,68 +4,113 @@
 from __future__ import annotations
 
 import hashlib
-import io
+from collections.abc import Generator, Iterable
 
-from ..beside import Beside
-from ..content import Content, Reader, writable
-from ..model import ByteCount, ignore_bytes
+from ..beside import SMALL, Beside
+from ..content import Passing, Reader, writable
+from ..model import ByteCount
 
 
-class Tap:
-    """A content that is hashed and counted while it is read, once, from its start.
+class HashedReader(Passing):
+    """What is read of `reader`, and its hash; closes `reader` with itself."""
 
-    Args:
-        content: The content.
-        beside: Who hashes it.
-        on_bytes: Told what was read.
-        before: Whose work on earlier bytes must be done before a buffer is filled anew; only the outermost of
-            contents that share a buffer may name any.
-    """
-
-    def __init__(
-        self, content: Content, beside: Beside, on_bytes: ByteCount = ignore_bytes, before: tuple[Beside, ...] = ()
-    ) -> None:
-        self._content = content
-        self.beside = beside
-        self.before = before
-        self.on_bytes = on_bytes
+    def __init__(self, reader: Reader) -> None:
+        self.source = reader
         self.hash = hashlib.sha256()
-        self.count = 0
-
-    @property
-    def size(self) -> int:
-        """Length in bytes."""
-        return self._content.size
-
-    def open(self, offset: int = 0) -> Reader:
-        """Open from the start."""
-        assert offset == 0
-        return TapReader(self._content.open(), self)
-
-
-class TapReader(io.RawIOBase):
-    """What `Tap.open` gives; closes `reader` with itself."""
-
-    def __init__(self, reader: Reader, tap: Tap) -> None:
-        self._reader = reader
-        self._tap = tap
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
 
     def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer`; its bytes are hashed while the caller uses them."""
-        tap, target = self._tap, writable(buffer)
-        for each in tap.before:
-            each.wait()
-        count = self._reader.readinto(target) or 0
-        tap.beside.update(tap.hash, target[:count])
-        tap.count += count
-        tap.on_bytes(count)
+        """Fill `buffer`, hashing on the way."""
+        target = writable(buffer)
+        count = self.source.readinto(target) or 0
+        self.hash.update(target[:count])
         return count
 
     def close(self) -> None:
         """Close the source too."""
-        self._reader.close()
+        self.source.close()
         super().close()
+
+
+class Tally(Passing):
+    """What is read of a content, once, from its start; its hash, and those of the files in it.
+
+    Args:
+        reader: The content, closed with this reader.
+        sizes: For each file in it the bytes before it that are of no file, and its own; None where it is a file itself.
+        beside: Who hashes everything, and who hashes the files.
+        on_bytes: Told the number of bytes of files that were read.
+
+    Attributes:
+        hash: Hash of everything.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        sizes: Iterable[tuple[int, int]] | None,
+        beside: tuple[Beside, Beside],
+        on_bytes: ByteCount,
+    ) -> None:
+        self.source = reader
+        self.hash = hashlib.sha256()
+        self._all, self._each = beside
+        self._on_bytes = on_bytes
+        self._files: list[str | hashlib._Hash] = []
+        self._split = None if sizes is None else self._hashing(sizes)
+        if self._split:
+            next(self._split)
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer`; its bytes are hashed while the caller uses them."""
+        target = writable(buffer)
+        self._settle()
+        target = target[: self.source.readinto(target) or 0]
+        self._all.update(self.hash, target)
+        self._on_bytes(self._split.send(target) if self._split else len(target))
+        return len(target)
+
+    def files(self) -> list[str]:
+        """Hex sha256 of each file, in their order; after everything was read."""
+        self._settle()
+        if not self._split:
+            return [self.hash.hexdigest()]
+        return [each if isinstance(each, str) else each.hexdigest() for each in self._files]
+
+    def close(self) -> None:
+        """Close the source too."""
+        self.source.close()
+        super().close()
+
+    def _settle(self) -> None:
+        self._all.wait()
+        self._each.wait()
+
+    def _hashing(self, sizes: Iterable[tuple[int, int]]) -> Generator[int, memoryview, None]:
+        """Takes the bytes piece by piece, and gives the number of those that are of files."""
+        view = yield 0
+        count = 0
+        for gap, size in sizes:
+            while gap > len(view):
+                gap -= len(view)
+                view = yield count
+                count = 0
+            view = view[gap:]
+            if size < SMALL and size <= len(view):
+                self._files.append(hashlib.sha256(view[:size]).hexdigest())
+                view = view[size:]
+                count += size
+                continue
+            digest = hashlib.sha256()
+            self._files.append(digest)
+            while size:
+                part = view[:size]
+                self._each.update(digest, part)
+                view = view[len(part) :]
+                size -= len(part)
+                count += len(part)
+                if size:
+                    view = yield count
+                    count = 0
+        while True:
+            yield count
+            count = 0

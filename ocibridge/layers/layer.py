@@ -6,17 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
-from ..beside import Beside
-from ..content import BytesContent, Concatenation, Content, Reader, chunks
+from ..content import Concatenation, Content, Reader, chunks
 from ..errors import FormatError, IntegrityError
 from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show
-from ..settings import DEFAULT_LIMITS, Limits
+from ..settings import DEFAULT_LIMITS, KiB, Limits
 from .encoding import Encoding, PieceReader, compress, decompress
-from .hashing import Tap, TapReader
+from .hashing import HashedReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
+
+_AHEAD = 256 * KiB
+"""Bytes that are read ahead of the files of a tar layer; smaller files are in memory when their turn comes."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,21 @@ class Layer:
         return self.encoding is Encoding.RAW and self.files[0].sha256 is not None
 
     @cached_property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def parts(self) -> Concatenation:
+        """The bytes before compression: those of the file, or `tar_parts`."""
+        if self.encoding is Encoding.RAW:
+            return Concatenation([self.files[0].content])
+        return Concatenation(tar_parts([(file.path, file.content) for file in self.files]))
+
+    @property
     def plain(self) -> Content:
         """The bytes before compression."""
-        if self.encoding is Encoding.RAW:
-            return self.files[0].content
-        return Concatenation(tar_parts([(file.path, file.content) for file in self.files]))
+        return self.files[0].content if self.encoding is Encoding.RAW else self.parts
 
     def content(self, size: int) -> Content:
         """The bytes of the blob, whose `size` in bytes `describe` has found."""
@@ -88,7 +101,7 @@ class LayerDigests:
         size: Length of the blob in bytes.
         diff_id: Digest of the uncompressed tar; of the blob itself where there is none (seed 001, config,
             `modelfs.diffIds`).
-        files: Hex sha256 of each file of `Layer.files`, in that order.
+        files: Hex sha256 of each file of `Layer.files`, in that order; none where they are not known yet.
     """
 
     digest: str
@@ -123,8 +136,7 @@ class StoredLayer:
         return tuple(replace(file, path=self.prefix + file.path) for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class UnpackedFile:
+class UnpackedFile(NamedTuple):
     """One file on its way out of a layer.
 
     Attributes:
@@ -140,13 +152,16 @@ class UnpackedFile:
     sha256: str | None = None
 
 
-def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) -> Iterator[UnpackedFile]:
+def unpack(
+    layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS, gaps: bytearray | None = None
+) -> Iterator[UnpackedFile]:
     """The files of a layer, streaming.
 
     Args:
         layer: The layer.
         blob: Its bytes, verified by the reader itself at its end; read to that end.
         limits: See `ocibridge.settings.Limits`.
+        gaps: See `read_tar`.
 
     Raises:
         FormatError: a name is unsafe, or an entry is no file or folder.
@@ -158,14 +173,12 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
             layer.files[0].path, layer.descriptor.size, blob, layer.descriptor.digest.removeprefix("sha256:")
         )
         return
-    plain = blob
-    tap = None
+    plain, hashed = blob, None
     if layer.encoding.compressed:
-        tap = Tap(BytesContent(b""), Beside(thread=False))
-        plain = TapReader(decompress(blob, layer.encoding, owner, limits), tap)
+        plain = hashed = HashedReader(decompress(blob, layer.encoding, owner, limits))
     listed = {file.path: file for file in layer.files}
     seen = set()
-    for entry in read_tar(plain, owner, limits):
+    for entry in read_tar(plain, owner, limits, ahead=_AHEAD, gaps=gaps):
         if entry.kind == DIRECTORY:
             if entry.path not in ("", "."):
                 check_path(entry.path, owner)
@@ -185,7 +198,7 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
         yield UnpackedFile(path, entry.size, entry.reader)
     for _ in chunks(blob):
         pass
-    diff_id = f"sha256:{tap.hash.hexdigest()}" if tap else layer.diff_id
+    diff_id = f"sha256:{hashed.hash.hexdigest()}" if hashed else layer.diff_id
     if layer.diff_id not in (None, diff_id):
         raise IntegrityError(
             f"{owner} unpacks to {diff_id}, its config says {layer.diff_id}",
@@ -196,11 +209,13 @@ def unpack(layer: StoredLayer, blob: Reader, limits: Limits = DEFAULT_LIMITS) ->
 
 
 def without_prefix(path: str, prefix: str, owner: str) -> str:
-    """The path in the model of what is called `path` in a layer; see `StoredLayer.prefix`.
+    """The path in the model of what is called `path` (checked) in a layer; see `StoredLayer.prefix`.
 
     Raises:
         FormatError: it is elsewhere.
     """
+    if not prefix:
+        return path
     if not path.startswith(prefix):
         raise FormatError(
             f"{owner}: {show(path)} is not in the folder {show(prefix)}, which its manifest says all files are in",

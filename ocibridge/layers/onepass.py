@@ -7,15 +7,14 @@ import hashlib
 from collections.abc import Generator, Iterator
 
 from ..beside import Beside
-from ..content import Concatenation, chunks
-from ..errors import IntegrityError, SourceError
+from ..content import chunks
+from ..errors import IntegrityError
 from ..model import ByteCount, ModelFile, ignore_bytes
 from ..paths import show
 from ..settings import SMALL_FILE
 from .encoding import Encoding, compress
-from .hashing import Tap
+from .hashing import Tally
 from .layer import Layer, LayerDigests
-from .tar import tar_parts
 
 
 class OnePass:
@@ -70,34 +69,30 @@ class OnePass:
         self.close()
 
     def _read(self) -> Generator[memoryview | bytes, None, None]:
-        layer = self._layer
-        large = sum(file.size for file in layer.files) >= SMALL_FILE
-        with Beside(large) as inner, Beside(large) as outer:
-            raw = layer.encoding is Encoding.RAW
-            before = (inner, outer)
-            taps = [Tap(file.content, inner, self._on_bytes, before if raw else ()) for file in layer.files]
-            named = [(file.path, tap) for file, tap in zip(layer.files, taps, strict=True)]
-            plain = taps[0] if raw else Tap(Concatenation(tar_parts(named)), outer, before=before)
-            blob, size = plain.hash, 0
-            if layer.encoding.compressed:
-                blob = hashlib.sha256()
-            with plain.open() as reader:
-                compressed = layer.encoding.compressed
-                for piece in compress(reader, layer.encoding, plain.size) if compressed else chunks(reader):
-                    if compressed:
-                        blob.update(piece)
-                    size += len(piece)
-                    yield piece
-            inner.wait()
-            outer.wait()
-        for file, tap in zip(layer.files, taps, strict=True):
-            _check_file(file, tap)
-        self.digests = LayerDigests(
-            "sha256:" + blob.hexdigest(),
-            size,
-            "sha256:" + plain.hash.hexdigest(),
-            tuple(tap.hash.hexdigest() for tap in taps),
-        )
+        layer, compressed = self._layer, self._layer.encoding.compressed
+        sizes = [part.size for part in layer.parts.parts]
+        pairs = None if layer.encoding is Encoding.RAW else list(zip(sizes[::2], sizes[1::2], strict=False))
+        large = layer.size >= SMALL_FILE
+        blob, size = hashlib.sha256(), 0
+        with (
+            Beside(large) as every,
+            Beside(large) as each,
+            Tally(layer.parts.open(), pairs, (every, each), self._on_bytes) as plain,
+        ):
+            for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else chunks(plain):
+                if compressed:
+                    blob.update(piece)
+                size += len(piece)
+                yield piece
+            found = plain.files()
+        # A tar archive has the files in an order of its own.
+        order = sorted(range(len(found)), key=lambda number: layer.files[number].path.encode())
+        hashes = dict(zip(order, found, strict=True))
+        files = tuple(hashes[number] for number in range(len(found)))
+        for file, sha256 in zip(layer.files, files, strict=True):
+            _check_file(file, sha256)
+        diff_id = "sha256:" + plain.hash.hexdigest()
+        self.digests = LayerDigests("sha256:" + blob.hexdigest() if compressed else diff_id, size, diff_id, files)
 
 
 def describe(layer: Layer, on_bytes: ByteCount = ignore_bytes) -> LayerDigests:
@@ -126,14 +121,9 @@ def promised(layer: Layer) -> LayerDigests:
     return LayerDigests(digest, file.size, digest, (str(file.sha256),))
 
 
-def _check_file(file: ModelFile, tap: Tap) -> None:
-    if tap.count != file.size:
-        raise SourceError(
-            f"{show(file.path)} gave {tap.count} bytes where {file.size} were announced",
-            hint="run the command again once nothing writes to it",
-        )
-    if file.sha256 and tap.hash.hexdigest() != file.sha256:
+def _check_file(file: ModelFile, sha256: str) -> None:
+    if file.sha256 not in (None, sha256):
         raise IntegrityError(
-            f"{show(file.path)} has the sha256 {tap.hash.hexdigest()}, its format promises {file.sha256}",
+            f"{show(file.path)} has the sha256 {sha256}, its format promises {file.sha256}",
             hint="the source is damaged: fetch or pack it again",
         )

@@ -9,17 +9,27 @@ here and not by the standard library, whose choices differ between Python versio
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
 
 from ..content import BytesContent, Content, Passing, Reader, fill, writable
 from ..errors import FormatError, IntegrityError, LimitError
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
+from .window import Window
 
 BLOCK = 512
 MODE = 0o644
 END = bytes(2 * BLOCK)
 _USTAR_SIZE = 8**11
+_OWNER = b"%07o\0%07o\0%07o\0" % (MODE, 0, 0)
+_TIME = b"\0%011o\0" % 0
+_MAGIC = bytes(100) + b"ustar\00000" + bytes(64) + b"%07o\0%07o\0" % (0, 0)
+_HEADER = Struct(f"100s{len(_OWNER)}s11s{len(_TIME)}s8ss{len(_MAGIC)}s155s12x")
+"""Name, owner, size, time, checksum, kind, magic, prefix."""
+_CONSTANT = sum(_OWNER) + sum(_TIME) + sum(b" " * 8) + sum(_MAGIC)
+"""What the bytes that are the same in every header add to its checksum."""
 _MAX_TRAILER = 1024 * 1024
 
 REGULAR, HARD_LINK, SYMLINK, DIRECTORY = b"0", b"1", b"2", b"5"
@@ -32,20 +42,62 @@ def tar_parts(files: Sequence[tuple[str, Content]]) -> list[Content]:
         files: Paths (checked) and contents; the archive holds them in lexicographic order of their UTF-8 paths.
 
     Returns:
-        For each file its header, its content and its padding (where it needs one), then the end of the archive.
+        For each file what comes before it (see `tar_gap`) and its content; then the end of the archive.
     """
     parts: list[Content] = []
-    for path, content in sorted(files, key=lambda item: item[0].encode()):
-        parts.append(BytesContent(tar_header(path, content.size)))
-        parts.append(content)
-        if rest := -content.size % BLOCK:
-            parts.append(BytesContent(bytes(rest)))
-    parts.append(BytesContent(END))
+    before = 0
+    for path, content in sorted(files, key=tar_order):
+        size = content.size
+        parts += (_Gap(before, path, size), content)
+        before = size
+    parts.append(_Gap(before))
     return parts
 
 
+def tar_order(file: tuple[str, object]) -> bytes:
+    """The key by which files are sorted in an archive."""
+    return file[0].encode()
+
+
+class _Gap:
+    """What `tar_gap` gives, made when it is read: an archive may have very many."""
+
+    __slots__ = ("_between", "size")
+
+    def __init__(self, before: int, path: str | None = None, size: int = 0) -> None:
+        self._between = before, path, size
+        if path is not None and _is_plain(path, size):
+            self.size = -before % BLOCK + BLOCK
+        else:
+            self.size = len(self._made())
+
+    def _made(self) -> bytes:
+        return tar_gap(*self._between)
+
+    def open(self, offset: int = 0) -> Reader:
+        return BytesContent(self._made()).open(offset)
+
+    def load(self, target: memoryview) -> bool:
+        target[:] = self._made()
+        return True
+
+
+def tar_gap(before: int, path: str | None, size: int = 0) -> bytes:
+    """What an archive of ours has between two contents: padding, and the header of the next one or the end.
+
+    Args:
+        before: Bytes of the content before it; 0 at the start.
+        path: Path of the next file; None at the end.
+        size: Bytes of the next file.
+    """
+    return bytes(-before % BLOCK) + (END if path is None else tar_header(path, size))
+
+
+@lru_cache(1)  # whoever compares an archive with one of ours asks for each twice
 def tar_header(path: str, size: int) -> bytes:
     """The header of a regular file: one block, or three and more where pax has to help."""
+    if _is_plain(path, size):
+        return _ustar(("", path), size, REGULAR)
     records = {}
     place = _split(path)
     if place is None:
@@ -60,6 +112,11 @@ def tar_header(path: str, size: int) -> bytes:
     return _ustar(("", "././@PaxHeader"), len(body), b"x") + body + bytes(-len(body) % BLOCK) + main
 
 
+def _is_plain(path: str, size: int) -> bool:
+    """Whether one block does, without a prefix."""
+    return len(path) <= 100 and size < _USTAR_SIZE and path.isascii()
+
+
 def _split(path: str) -> tuple[str, str] | None:
     """Prefix and name of a path as ustar holds them, or None where it cannot."""
     if not path.isascii():
@@ -72,25 +129,9 @@ def _split(path: str) -> tuple[str, str] | None:
 
 def _ustar(place: tuple[str, str], size: int, kind: bytes) -> bytes:
     prefix, name = place
-    fields = [
-        name.encode().ljust(100, b"\0"),
-        b"%07o\0" % MODE,
-        b"%07o\0" % 0,
-        b"%07o\0" % 0,
-        b"%011o\0" % size,
-        b"%011o\0" % 0,
-        b" " * 8,
-        kind,
-        bytes(100),
-        b"ustar\00000",
-        bytes(64),
-        b"%07o\0" % 0,
-        b"%07o\0" % 0,
-        prefix.encode().ljust(155, b"\0"),
-        bytes(12),
-    ]
-    fields[6] = b"%06o\0 " % sum(b"".join(fields))
-    return b"".join(fields)
+    start, length, end = name.encode(), b"%011o" % size, prefix.encode()
+    total = _CONSTANT + sum(start) + sum(length) + kind[0] + sum(end)
+    return _HEADER.pack(start, _OWNER, length, _TIME, b"%06o\0 " % total, kind, _MAGIC, end)
 
 
 def _pax_record(key: str, value: str) -> bytes:
@@ -101,8 +142,7 @@ def _pax_record(key: str, value: str) -> bytes:
     return str(length).encode() + rest
 
 
-@dataclass(frozen=True, slots=True)
-class TarEntry:
+class TarEntry(NamedTuple):
     """One entry of a tar stream.
 
     Attributes:
@@ -120,7 +160,9 @@ class TarEntry:
     reader: Reader
 
 
-def read_tar(reader: Reader, owner: str, limits: Limits = DEFAULT_LIMITS) -> Iterator[TarEntry]:
+def read_tar(
+    reader: Reader, owner: str, limits: Limits = DEFAULT_LIMITS, *, ahead: int = 0, gaps: bytearray | None = None
+) -> Iterator[TarEntry]:
     """Read a tar stream entry by entry, in bounded memory, to the very end of `reader`.
 
     ustar, pax and GNU long names are understood. What is not read of an entry is passed over.
@@ -129,42 +171,68 @@ def read_tar(reader: Reader, owner: str, limits: Limits = DEFAULT_LIMITS) -> Ite
         reader: The stream; not closed.
         owner: What it is, for messages.
         limits: `entries` and `tar_header` are used.
+        ahead: Bytes that may be read before they are asked for; archives of small files are read much faster so.
+        gaps: Gets all bytes that are no content, as they pass, for whoever takes them out after each entry.
 
     Raises:
         FormatError: the stream is no tar archive, or has an entry that is no file, folder or link.
         IntegrityError: it ends too early.
         LimitError: it has too many entries, or an extension header that is too large.
     """
+    window = Window(reader, ahead)
     shared: dict[str, str] = {}
     own: dict[str, str] = {}
+    padding = 0
     for count in range(limits.entries + 1):
-        block = _take(reader, BLOCK, owner)
-        if not any(block):
-            _finish(reader, owner)
-            return
-        if not _checksum_ok(block):
-            raise FormatError(f"{owner} is not a tar archive (the header of entry {count + 1} has a wrong checksum)")
-        kind = block[156:157]
-        size = _number(block[124:136], owner)
-        if kind in b"xgLK":
-            if size > limits.tar_header:
-                raise LimitError(f"{owner}: an extension header has {size} bytes, more than the {limits.tar_header}")
-            body = _take(reader, size + -size % BLOCK, owner)[:size]
-            if kind == b"g":
-                shared |= _pax(body, owner)
-            elif kind == b"x":
-                own |= _pax(body, owner)
-            else:
-                own["path" if kind == b"L" else "linkpath"] = _text(body.rstrip(b"\0"), owner)
-            continue
-        fields, own = shared | own, {}
-        yield from _entry(reader, block, kind, size, fields, owner)
+        block = _take(window, padding + BLOCK, owner, gaps)[padding:]
+        padding = 0
+        found = None if own or shared else _simple(block)
+        if found is None:
+            if not any(block):
+                _finish(window, owner, gaps)
+                return
+            if not _checksum_ok(block):
+                where = f"the header of entry {count + 1}"
+                raise FormatError(f"{owner} is not a tar archive ({where} has a wrong checksum)")
+            kind = block[156:157]
+            size = _number(block[124:136], owner)
+            if kind in b"xgLK":
+                if size > limits.tar_header:
+                    raise LimitError(
+                        f"{owner}: an extension header has {size} bytes, more than the {limits.tar_header}"
+                    )
+                body = _take(window, size + -size % BLOCK, owner, gaps)[:size]
+                if kind == b"g":
+                    shared |= _pax(body, owner)
+                elif kind == b"x":
+                    own |= _pax(body, owner)
+                else:
+                    own["path" if kind == b"L" else "linkpath"] = _text(body.rstrip(b"\0"), owner)
+                continue
+            found = _fields(block, kind, size, shared | own, owner)
+            own = {}
+        path, size, kind, link = found
+        content = _EntryReader(window, size, owner, path)
+        yield TarEntry(path.removeprefix("./").rstrip("/"), size, kind, link, content)
+        content.skip()
+        padding = -size % BLOCK
     raise LimitError(f"{owner} has more than {limits.entries} entries")
 
 
-def _entry(
-    reader: Reader, block: bytes, kind: bytes, size: int, fields: dict[str, str], owner: str
-) -> Iterator[TarEntry]:
+_Fields = tuple[str, int, bytes, str]
+"""Path, size, kind and link of an entry."""
+
+
+def _simple(block: bytes) -> _Fields | None:
+    """What a header says that `tar_header` would write just so, as nearly all do; None where one has to look closer."""
+    try:
+        path, size = block[: block.find(0)].decode("ascii"), int(block[124:135], 8)
+    except ValueError:
+        return None
+    return (path, size, REGULAR, "") if path and size >= 0 and block == tar_header(path, size) else None
+
+
+def _fields(block: bytes, kind: bytes, size: int, fields: dict[str, str], owner: str) -> _Fields:
     if any(key.startswith("GNU.sparse") for key in fields):
         raise FormatError(f"{owner} has a sparse file", hint="pack it with a tar that writes plain files")
     if "size" in fields:
@@ -178,13 +246,8 @@ def _entry(
             f"{owner}: the entry {show(path)} is neither a file, a folder nor a link",
             hint="a model holds no devices, pipes or sparse files",
         )
-    if kind != REGULAR:
-        size = 0
     link = fields.get("linkpath") or _text(block[157:257].split(b"\0", 1)[0], owner)
-    body = _EntryReader(reader, size, f"{owner}: {show(path)}")
-    yield TarEntry(path.removeprefix("./").rstrip("/"), size, kind, link, body)
-    body.skip()
-    _take(reader, -size % BLOCK, owner)
+    return path, size if kind == REGULAR else 0, kind, link
 
 
 def _checksum_ok(block: bytes) -> bool:
@@ -239,14 +302,19 @@ def _pax(body: bytes, owner: str) -> dict[str, str]:
     return found
 
 
-def _take(reader: Reader, size: int, owner: str) -> bytes:
-    buffer = bytearray(size)
-    if fill(reader, memoryview(buffer)) < size:
+def _take(window: Window, size: int, owner: str, gaps: bytearray | None) -> bytes:
+    found = window.hold(size)
+    if found is None:
+        buffer = memoryview(bytearray(size))
+        found = buffer[: fill(window, buffer)]
+    if len(found) < size:
         raise IntegrityError(f"{owner} ends in the middle of a tar archive")
-    return bytes(buffer)
+    if gaps is not None:
+        gaps += found
+    return bytes(found)
 
 
-def _finish(reader: Reader, owner: str) -> None:
+def _finish(reader: Reader, owner: str, gaps: bytearray | None) -> None:
     """Read what follows the first zero block to the end, so that whoever verifies the stream sees all of it."""
     buffer = memoryview(bytearray(64 * 1024))
     total = 0
@@ -254,25 +322,38 @@ def _finish(reader: Reader, owner: str) -> None:
         total += count
         if any(buffer[:count]) or total > _MAX_TRAILER:
             raise FormatError(f"{owner} has data behind the end of its tar archive")
+        if gaps is not None:
+            gaps += buffer[:count]
 
 
 class _EntryReader(Passing):
-    def __init__(self, reader: Reader, size: int, label: str) -> None:
-        self.source = reader
+    def __init__(self, window: Window, size: int, owner: str, path: str) -> None:
+        self.source: Window = window
         self._left = size
-        self._label = label
+        self._owner = owner
+        self._path = path
 
     def readinto(self, buffer: object, /) -> int:
         target = writable(buffer)[: self._left]
         if not target:
             return 0
-        count = self.source.readinto(target) or 0
+        count = self.source.readinto(target)
         if not count:
-            raise IntegrityError(f"{self._label} ends after the end of its layer")
+            raise self._cut()
         self._left -= count
-        return int(count)
+        return count
+
+    def at_hand(self) -> memoryview | None:
+        found = self.source.hold(self._left)
+        if found is not None:
+            self._left -= len(found)
+            if self._left:
+                raise self._cut()
+        return found
 
     def skip(self) -> None:
-        buffer = memoryview(bytearray(min(self._left, READ_SIZE)))
         while self._left:
-            self.readinto(buffer)
+            self.readinto(bytearray(min(self._left, READ_SIZE)))
+
+    def _cut(self) -> IntegrityError:
+        return IntegrityError(f"{self._owner}: {show(self._path)} ends after the end of its layer")

@@ -31,7 +31,7 @@ class Source:
     @property
     def size(self) -> int:
         """Bytes of the files."""
-        return sum(file.size for file in self.layer.files)
+        return self.layer.size
 
     def found(self, digests: LayerDigests, cache: DigestCache) -> LayerDigests:
         """Take digests that were found by reading the layer, and keep them."""

@@ -117,8 +117,8 @@ def _to_stream(sources: Sequence[Source], store: Store, mount_from: Sequence[Sto
 
 
 def _blank(layer: Layer) -> LayerDigests:
-    """Stands for digests that are not known yet; a manifest takes the same room with it."""
-    return LayerDigests(f"sha256:{'0' * 64}", layer.plain.size, f"sha256:{'0' * 64}", ("0" * 64,) * len(layer.files))
+    """Stands for digests that are not known yet."""
+    return LayerDigests(f"sha256:{'0' * 64}", layer.plain.size, f"sha256:{'0' * 64}", ())
 
 
 def _size(source: Source) -> int:

@@ -12,17 +12,18 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 from ..content import BytesContent, Concatenation, Content, FileContent, Reader, chunks, writable
 from ..formats.base import Sink
 from ..journal import MARK, Entry, Journal
-from ..layers import StoredLayer, UnpackedFile, unpack
+from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
+from ..layers.hashing import HashedReader
+from ..layers.tar import tar_gap
 from ..model import ByteCount
 from ..oci import Descriptor
 from ..settings import Limits, MiB
 from ..stores.base import Store, VerifiedReader
-from .watched import GapReader, HashedReader, SpooledReader, Watched
+from .watched import SpooledReader, Watched
 
 MAX_GAPS = 64 * MiB
 """Bytes of headers that are noted of one layer; beyond them it begins anew."""
@@ -76,26 +77,39 @@ class Resumption:
             yield from self._kept_files(on_bytes)
             return
         with self._open(store) as blob:
-            source = GapReader(Watched(blob, on_bytes))
-            compressed = self._layer.encoding.compressed
-            # Only the bytes of a tar that is not compressed can be put together again.
-            source.in_file = compressed
-            for file in unpack(self._layer, source, limits):
-                gap = b"" if compressed else source.take()
-                if compressed:
-                    hashed = HashedReader(file.reader)
-                    yield replace(file, reader=hashed)
-                    self._note(Entry(b"", file.path, file.size, hashed.hash.hexdigest()))
-                    continue
-                self._note(Entry(gap, file.path, file.size))
-                source.in_file = True
-                yield file
-                source.in_file = False
-            for _ in chunks(source):
-                pass
-            self._note(Entry(b"" if compressed else source.take()))
-        if compressed:
+            source = Watched(blob, on_bytes)
+            files = self._compressed if self._layer.encoding.compressed else self._plain
+            yield from files(source, limits)
+        if self._layer.encoding.compressed:
             self._drop_spool()
+
+    def _plain(self, source: Reader, limits: Limits) -> Iterator[UnpackedFile]:
+        gaps = bytearray()
+        before = 0
+
+        def noted(entry: Entry) -> None:
+            self._note(entry if self._gap(before, entry) == gaps else entry._replace(gap=bytes(gaps)))
+            gaps.clear()
+
+        for file in self._unpacked(source, limits, gaps):
+            noted(Entry(None, file.path, file.size))
+            before = file.size
+            yield file
+        noted(Entry(None))
+
+    def _compressed(self, source: Reader, limits: Limits) -> Iterator[UnpackedFile]:
+        """The bytes cannot be put together again from the files: each file is noted when it is whole."""
+        for file in self._unpacked(source, limits):
+            hashed = HashedReader(file.reader)
+            yield file._replace(reader=hashed)
+            self._note(Entry(None, file.path, file.size, hashed.hash.hexdigest()))
+        self._note(Entry(None))
+
+    def _unpacked(self, source: Reader, limits: Limits, gaps: bytearray | None = None) -> Iterator[UnpackedFile]:
+        yield from unpack(self._layer, source, limits, gaps)
+        # The digest is checked at the end, which a file that is a layer of its own does not reach.
+        for _ in chunks(source):
+            pass
 
     def _open(self, store: Store) -> Reader:
         """The whole blob, verified at its end, of which only what is not here comes from `store`."""
@@ -119,7 +133,7 @@ class Resumption:
 
     def _note(self, entry: Entry) -> None:
         """The file before is whole, and this one begins (or, in a compressed layer, is whole too); or the layer is."""
-        self._gaps += len(entry.gap)
+        self._gaps += len(entry.gap or b"")
         # What is replayed is noted already; a layer with too many headers is not worth a journal of its own.
         if self._noted >= len(self._known) and self._gaps <= MAX_GAPS:
             self._journal.add(self._key, entry)
@@ -143,10 +157,11 @@ class Resumption:
 
     def _begun(self, sink: Sink) -> Content | None:
         parts: list[Content] = []
-        used = 0
+        used = before = 0
         for number, entry in enumerate(self._known):
             used = number + 1
-            parts.append(BytesContent(entry.gap))
+            parts.append(BytesContent(self._gap(before, entry)))
+            before = entry.size
             if entry.path is None:
                 break
             whole = number + 1 < len(self._known)
@@ -160,6 +175,13 @@ class Resumption:
             self._known = self._known[:used]
         made = Concatenation(parts)
         return made if 0 < made.size <= self._layer.descriptor.size else None
+
+    def _gap(self, before: int, entry: Entry) -> bytes:
+        """What is between a file of `before` bytes and the one of `entry`."""
+        if entry.gap is not None:
+            return entry.gap
+        tar = self._layer.encoding is Encoding.TAR
+        return tar_gap(before, entry.path and self._layer.prefix + entry.path, entry.size) if tar else b""
 
     def _whole_files(self, sink: Sink) -> list[tuple[Entry, Content]]:
         if not self._known or self._known[-1].path is not None:

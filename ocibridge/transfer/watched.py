@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from contextlib import suppress
@@ -28,32 +27,6 @@ class Watched(Passing):
         count = self.source.readinto(writable(buffer)) or 0
         self._on_bytes(count)
         return count
-
-
-class GapReader(Passing):
-    """A blob being read, of which everything that no file takes is collected.
-
-    Attributes:
-        in_file: Whether what is read now belongs to a file.
-    """
-
-    def __init__(self, reader: Reader) -> None:
-        self.source = reader
-        self._gap = bytearray()
-        self.in_file = False
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer`."""
-        target = writable(buffer)
-        count = self.source.readinto(target) or 0
-        if not self.in_file:
-            self._gap += target[:count]
-        return count
-
-    def take(self) -> bytes:
-        """What was collected since the last time."""
-        gap, self._gap = bytes(self._gap), bytearray()
-        return gap
 
 
 class SpooledReader(io.RawIOBase):
@@ -102,18 +75,3 @@ class SpooledReader(io.RawIOBase):
         handle, self._handle, self._filler = self._handle, None, None
         if handle is not None:
             os.close(handle)
-
-
-class HashedReader(Passing):
-    """A file being read, and its hash."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.source = reader
-        self.hash = hashlib.sha256()
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer`, hashing on the way."""
-        target = writable(buffer)
-        count = self.source.readinto(target) or 0
-        self.hash.update(target[:count])
-        return count

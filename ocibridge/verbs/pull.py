@@ -16,7 +16,7 @@ from ..layers import StoredLayer
 from ..oci import Reference, parse_reference, sha256_digest
 from ..transfer import Progress, restore
 from .artifacts import fetch_artifact
-from .reports import PullReport
+from .pulled import PullReport
 from .sources import OLLAMA, open_store
 from .targets import format_for, sink_for, write_options
 

@@ -21,7 +21,7 @@ from ..model import Model, Role
 from ..oci import Reference, parse_reference
 from ..transfer import DigestCache, Progress, publish
 from .artifacts import stored_layers
-from .reports import PushReport, pushed_layers
+from .pushed import PushReport, pushed_layers
 from .sources import mount_places, open_source, open_store, source_of
 
 if TYPE_CHECKING:

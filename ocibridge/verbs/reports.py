@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from ..oci import Digest
 from .base import Report
 from .inspected import FileReport, InfoReport, InspectReport, LayerReport
-
-if TYPE_CHECKING:
-    from ..transfer import LayerAction, Published
+from .pulled import PullReport
+from .pushed import AlsoReport, PushedLayer, PushReport, layer_reports, pushed_layers
 
 __all__ = [
     "AlsoReport",
     "ConvertReport",
+    "CopiedSibling",
+    "CopyReport",
     "FileReport",
     "InfoReport",
     "InspectReport",
@@ -33,36 +33,6 @@ __all__ = [
     "layer_reports",
     "pushed_layers",
 ]
-
-
-class PushedLayer(Report):
-    """One layer of a push."""
-
-    digest: Digest
-    size: int = Field(description="bytes")
-    media_type: str
-    action: Literal["uploaded", "skipped", "mounted"]
-
-
-class AlsoReport(Report):
-    """Something published beside the artifact."""
-
-    kind: Literal["ollama", "image"]
-    reference: str = Field(description="what its own tools call it, with its tag")
-    digest: Digest = Field(description="digest of its manifest")
-
-
-class PushReport(Report):
-    """Result of `push`."""
-
-    reference: str = Field(description="pinned reference, …@sha256:…")
-    digest: Digest = Field(description="digest of the manifest")
-    tag: str | None
-    identity: str | None = Field(description="what a round trip keeps, such as carton:<manifest hash>")
-    format: str = Field(description="format of the source")
-    layers: list[PushedLayer]
-    also: list[AlsoReport] = Field([])
-    warnings: list[str]
 
 
 class PlatformReport(Report):
@@ -99,21 +69,32 @@ class ConvertReport(Report):
     warnings: list[str]
 
 
-class PullReport(Report):
-    """Result of `pull`."""
+class CopiedSibling(Report):
+    """Something that stood beside the artifact, and was copied with it."""
 
-    reference: str = Field(description="pinned reference of what was pulled")
-    digest: Digest
-    identity: str | None = Field(description="identity of what was written, proven from its bytes")
-    format: str = Field(description="format written")
-    path: str
-    files: int
-    size: int = Field(description="bytes of all layers")
-    kept: int = Field(
-        0, description="of these, bytes that an interrupted pull had left and that were not fetched again"
-    )
-    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
-    losses: list[str] = Field([], description="what the target cannot express")
+    kind: Literal["ollama", "image"]
+    tag: str = Field(description="its tag at the target")
+    digest: Digest = Field(description="digest of its manifest")
+
+
+class CopyReport(Report):
+    """Result of `copy`."""
+
+    source: str = Field(description="pinned reference of what was copied")
+    reference: str = Field(description="pinned reference of the copy")
+    digest: Digest = Field(description="digest of the manifest or index, the same on both sides")
+    media_type: str = Field(description="its media type")
+    tag: str | None = Field(description="its tag at the target")
+    copied: int = Field(description="blobs that moved")
+    copied_bytes: int = Field(description="their size in bytes")
+    mounted: int = Field(description="blobs that the registry took over from another of its repositories")
+    mounted_bytes: int = Field(description="their size in bytes")
+    present: int = Field(description="blobs that the target had")
+    present_bytes: int = Field(description="their size in bytes")
+    manifests: int = Field(description="manifests and indexes that were pushed")
+    referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
+    tags: list[str] = Field(description="tags that lead to something of it at the target")
+    siblings: list[CopiedSibling] = Field([], description="what stood beside it, and belongs to it")
     warnings: list[str]
 
 
@@ -143,21 +124,3 @@ class VerifyReport(Report):
     size: int = Field(description="bytes read and checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = Field([])
-
-
-def pushed_layers(done: Published) -> list[PushedLayer]:
-    """What happened to each layer."""
-    return layer_reports(done.layers)
-
-
-def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
-    """What happened to each of some layers."""
-    return [
-        PushedLayer(
-            digest=each.descriptor.digest,
-            size=each.descriptor.size,
-            media_type=each.descriptor.media_type,
-            action=each.action,
-        )
-        for each in layers
-    ]

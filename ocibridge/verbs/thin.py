@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ..errors import FormatError, UsageError
 from ..formats.base import Sink, WriteOptions
-from ..formats.carton import parse_manifest
-from ..formats.carton.exact import EXACT
 from ..formats.carton.fetch import check_open
-from ..formats.carton.manifest import MANIFEST
+from ..formats.carton.manifest import parse_manifest
+from ..formats.carton.names import EXACT, MANIFEST
 from ..formats.carton.thin import ThinCartonSink, linked_files, links_file
 from ..layers import Encoding, StoredLayer
 from ..oci import Reference, RegistryReference

@@ -130,7 +130,7 @@ def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyR
         raise UsageError(
             f"--manifest-only is for artifacts, and {found} is none", hint="leave it out, or give a reference"
         )
-    from ..formats.carton.manifest import MANIFEST
+    from ..formats.carton.names import MANIFEST
     from ..formats.carton.proof import prove
     from .thin import check_raw
 

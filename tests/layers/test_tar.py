@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ocibridge.content import BytesContent, Concatenation, Content, Reader, read_all
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError
-from ocibridge.layers.tar import DIRECTORY, REGULAR, SYMLINK, read_tar, tar_header, tar_parts
+from ocibridge.layers.tar import DIRECTORY, REGULAR, SYMLINK, _ustar, read_tar, tar_header, tar_parts
 from ocibridge.settings import Limits
 
 GOLDEN = "66c64348090f696a583f473d565ca9b3346fc84f60a5073e6cba681956f13ac7"
@@ -131,6 +131,7 @@ def _member(name: str = "x", kind: bytes = b"0", size: int = 0) -> bytes:
         (_member(kind=b"3") + bytes(1024), FormatError, "neither a file"),
         (_member(kind=b"6") + bytes(1024), FormatError, "neither a file"),
         (_member(kind=b"S") + bytes(1024), FormatError, "neither a file"),
+        (_ustar(("", "x"), -1, b"0") + bytes(1024), FormatError, "no number"),
         (_member(kind=b"x", size=1 << 30), LimitError, "extension header"),
         (_member(kind=b"x", size=10) + b"99 a=b\n" + bytes(505), FormatError, "pax"),
         (bytes(512) + b"hidden" + bytes(506), FormatError, "behind the end"),

@@ -10,26 +10,9 @@ from ...errors import FormatError, LimitError, reading
 from ...model import Model
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
-from ..zip import read_directory
-from .checker import CartonCheckSink
-from .exact import EXACT, ExactCheckSink, ExactSink, read_exact
-from .fresh import NewCartonSink
-from .manifest import MANIFEST, Manifest, parse_manifest
-from .reader import CARTON_TOML, read_carton
-from .toml import CartonToml, parse_carton_toml
-from .writer import CartonFolderSink, CartonZipSink
+from .names import CARTON_TOML, EXACT, MANIFEST
 
-__all__ = [
-    "CartonFolderSink",
-    "CartonFormat",
-    "CartonToml",
-    "CartonZipSink",
-    "Manifest",
-    "NewCartonSink",
-    "parse_carton_toml",
-    "parse_manifest",
-    "read_carton",
-]
+__all__ = ["CartonFormat"]
 
 _SUFFIX = ".carton"
 
@@ -52,6 +35,9 @@ class CartonFormat:
 
     def read(self, path: Path, options: ReadOptions) -> Model:
         """Read the carton at `path`; see `read_carton`, or `read_exact` where the archive is to be kept."""
+        from .exact import read_exact
+        from .reader import read_carton
+
         return (read_exact if options.keep_archive else read_carton)(path, options)
 
     def suits(self, dest: Path) -> bool:
@@ -63,6 +49,10 @@ class CartonFormat:
 
         A model that is no carton becomes one where `options.runner` says what runs it; see `NewCartonSink`.
         """
+        from .exact import ExactSink
+        from .fresh import NewCartonSink
+        from .writer import CartonFolderSink, CartonZipSink
+
         packed = self.suits(dest) if options.packed is None else options.packed
         if EXACT in stored.origin:
             return ExactSink(dest, stored, replace(options, packed=packed))
@@ -73,6 +63,9 @@ class CartonFormat:
 
     def checker(self, stored: StoredModel) -> CheckSink:
         """See `CartonCheckSink` and `ExactCheckSink`."""
+        from .checker import CartonCheckSink
+        from .exact import ExactCheckSink
+
         return ExactCheckSink(stored) if EXACT in stored.origin else CartonCheckSink(stored)
 
 
@@ -80,6 +73,8 @@ def _looks_like_carton(path: Path) -> bool:
     with reading(path), open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return False
+    from ..zip import read_directory
+
     try:
         names = {member.name for member in read_directory(path)}
     except (FormatError, LimitError):

@@ -7,7 +7,7 @@ from ...content import Reader
 from ...model import StoredModel
 from ...settings import DEFAULT_LIMITS
 from ..check import CheckSink
-from .manifest import MANIFEST
+from .names import MANIFEST
 from .writer import Promise
 
 

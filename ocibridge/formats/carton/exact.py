@@ -18,11 +18,10 @@ from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
 from ..growing import grow, kept_part
 from ..staging import Staging
+from .names import EXACT
 from .reader import read_carton
 from .writer import CartonFolderSink
 
-EXACT = "carton.exact"
-"""Key of `Model.origin`: the path of the one file that is the whole carton."""
 NAME = "model.carton"
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
 

@@ -14,8 +14,7 @@ from ...model import FileEntry, ModelInfo, Role, StoredModel
 from ...paths import show
 from ..base import Runner, Sink, WriteOptions
 from ..folder import check_stored
-from .manifest import MANIFEST
-from .reader import CARTON_TOML, INDEX_TOML
+from .names import CARTON_TOML, INDEX_TOML, MANIFEST
 from .toml import REQUIREMENT
 from .writer import CartonFolderSink, CartonZipSink
 

@@ -9,14 +9,10 @@ from dataclasses import dataclass
 
 from ...errors import FormatError, LimitError
 from ...paths import check_collisions, check_path, show
+from .names import UNLISTED
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BOM = "\ufeff"
-
-MANIFEST = "MANIFEST"
-LINKS = "LINKS"
-UNLISTED = (MANIFEST, LINKS)
-"""The two files that have no row."""
 
 
 @dataclass(frozen=True, slots=True)

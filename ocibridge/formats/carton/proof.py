@@ -11,7 +11,8 @@ from ...errors import FormatError, IntegrityError
 from ...model import StoredModel
 from ...paths import show
 from ...settings import DEFAULT_LIMITS, Limits
-from .manifest import MANIFEST, UNLISTED, parse_manifest
+from .manifest import parse_manifest
+from .names import MANIFEST, UNLISTED
 
 _DAMAGED = "the artifact is damaged or was changed: publish the carton again"
 

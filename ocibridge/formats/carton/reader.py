@@ -18,12 +18,10 @@ from ...paths import show
 from .. import symlinks
 from ..base import ReadOptions
 from .box import Box, open_box
-from .manifest import LINKS, MANIFEST, UNLISTED, Manifest, parse_manifest
+from .manifest import Manifest, parse_manifest
+from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST, UNLISTED
 from .roles import role_of
 from .toml import index_warnings, parse_carton_toml
-
-CARTON_TOML = "carton.toml"
-INDEX_TOML = "tensor_data/index.toml"
 
 
 def read_carton(path: Path, options: ReadOptions) -> Model:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from ...model import Role
 from ...settings import SMALL_FILE
-from .manifest import UNLISTED
+from .names import UNLISTED
 
 # fmt: off
 _WEIGHTS = frozenset((

@@ -14,8 +14,7 @@ from ...content import BytesContent
 from ...model import FileEntry, Role, StoredModel
 from .. import symlinks
 from ..base import WriteOptions
-from .manifest import LINKS, MANIFEST
-from .reader import CARTON_TOML, INDEX_TOML
+from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST
 from .writer import CartonZipSink
 
 _INSIDE = (MANIFEST, LINKS, CARTON_TOML, INDEX_TOML)

@@ -21,7 +21,8 @@ from ..folder import FolderSink, check_stored
 from ..growing import check_size, regular
 from ..staging import Staging
 from ..zip import METHODS, Entry, ZipWriter
-from .manifest import LINKS, MANIFEST, parse_manifest
+from .manifest import parse_manifest
+from .names import LINKS, MANIFEST
 
 _LAST = {MANIFEST: 1, LINKS: 2}
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"

@@ -12,7 +12,7 @@ that no glob can stall a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 PatternT = TypeVar("PatternT")
@@ -58,7 +58,7 @@ class Glob:
 
     @property
     def key(self) -> str | None:
-        """What alone decides whether it matches a file, if that is so simple: the name, or the last suffix (`*.x`)."""
+        """What alone decides whether it matches a path, if that is so simple: the name, or the last suffix (`*.x`)."""
         if self._name is None or self.folders:
             return None
         end = self._name.end
@@ -87,6 +87,50 @@ class Glob:
         return any(self.matches(each, True) for each in parents(path)) if self.folders else self.matches(path)
 
 
+class GlobTable:
+    """Globs in order, of which the first that matches decides; most are told apart without trying one.
+
+    Args:
+        globs: The globs.
+    """
+
+    def __init__(self, globs: Iterable[Glob]) -> None:
+        self._simple: dict[str, int] = {}
+        self._starts: dict[str, list[tuple[int, Glob]]] = {}
+        self._ends: dict[str, list[tuple[int, Glob]]] = {}
+        self._others: list[tuple[int, Glob]] = []
+        self._count = 0
+        for number, glob in enumerate(globs):
+            self._count += 1
+            if glob.key is not None:
+                self._simple.setdefault(glob.key, number)
+            elif glob.edge:
+                side = self._starts if glob.edge[0] == "^" else self._ends
+                side.setdefault(glob.edge[1], []).append((number, glob))
+            else:
+                self._others.append((number, glob))
+
+    def first(self, path: str, fits: Callable[[Glob, str], bool] = Glob.matches) -> int | None:
+        """The number of the first glob that matches `path`, if one does.
+
+        Args:
+            path: The path.
+            fits: How a glob that cannot be told from the name alone is tried.
+        """
+        name = path[path.rfind("/") + 1 :]
+        best = self._simple.get(name, self._count)
+        dot = name.rfind(".")
+        if dot >= 0:
+            best = min(best, self._simple.get(f"*{name[dot:]}", best))
+        for some in (self._starts.get(name[0]), self._ends.get(name[-1]), self._others):
+            for number, glob in some or ():
+                if number > best:
+                    break
+                if fits(glob, path):
+                    best = number
+        return best if best < self._count else None
+
+
 class _Part:
     """A glob for one part of a path; names with nothing but stars in them, which nearly all are, have a short way."""
 
@@ -100,7 +144,7 @@ class _Part:
                 self.exact = text
             elif not any(self.literals[:-1]):
                 self.end = self.literals[-1]
-        self._tokens = list(_tokens(text))
+        self._tokens = [] if self.literals else list(_tokens(text))
 
     def matches(self, name: str) -> bool:
         if self.end is not None:
@@ -119,18 +163,6 @@ class _Part:
                 return False
             at += len(literal)
         return at <= end
-
-
-def keys(path: str) -> tuple[str, ...]:
-    """The keys (`Glob.key`) that match the file `path`."""
-    name = path.rpartition("/")[2]
-    _, dot, suffix = name.rpartition(".")
-    return (name, f"*.{suffix}") if dot else (name,)
-
-
-def edges(path: str) -> tuple[str, str, str]:
-    """The edges (`Glob.edge`) of globs that may match the file `path`."""
-    return f"^{path[path.rfind('/') + 1]}", f"${path[-1]}", ""
 
 
 def parents(path: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...errors import FormatError, LimitError
 from ...paths import show
-from .globs import Glob
+from .globs import Glob, GlobTable
 
 IGNORE_FILE = ".ocibridgeignore"
 """Name of the ignore file; only the one in the root of the folder counts. It is carried itself."""
@@ -43,14 +43,19 @@ class Ignores:
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._patterns = tuple(patterns)[::-1]
+        self._globs = GlobTable(each.glob for each in self._patterns)
 
     def ignores(self, path: str, is_folder: bool) -> bool:
         """Whether `path` is ignored, given that the folder that it is in is not.
 
         Nothing in an ignored folder can be taken back, as in gitignore(5).
         """
-        found = next((each for each in self._patterns if each.glob.matches(path, is_folder)), None)
-        return found is not None and not found.keep
+        number = self._globs.first(path, _matches_folder if is_folder else Glob.matches)
+        return number is not None and not self._patterns[number].keep
+
+
+def _matches_folder(glob: Glob, path: str) -> bool:
+    return glob.matches(path, is_folder=True)
 
 
 def parse_patterns(lines: Sequence[str], owner: str) -> Iterator[Pattern]:

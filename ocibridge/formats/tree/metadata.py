@@ -21,7 +21,6 @@ from ...paths import show
 from ...settings import Limits
 from .. import facts
 from ..gguf import GgufHeader
-from .frontmatter import MAX_FRONT_MATTER, parse_front_matter
 from .weights import MODEL_INDEX, WeightFacts, read_weights
 
 CONFIG = "config.json"
@@ -133,7 +132,11 @@ class _Describer:
 
     def _front_matter(self) -> Mapping[str, tuple[str, ...]]:
         readme = next((path for path in self._files if path.lower() == "readme.md"), None)
-        return parse_front_matter(self._start(readme, MAX_FRONT_MATTER)) if readme else {}
+        if readme is None:
+            return {}
+        from .frontmatter import MAX_FRONT_MATTER, parse_front_matter
+
+        return parse_front_matter(self._start(readme, MAX_FRONT_MATTER))
 
     def _said(self, key: str) -> tuple[str, ...]:
         """What the front matter says under `key`."""

@@ -10,9 +10,9 @@ from ...errors import FormatError, UsageError
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
 from ..base import ReadOptions
+from .instructions import read_instructions
 from .metadata import describe
 from .roles import RoleTable, Rule
-from .settings_file import read_instructions
 from .walk import walk
 
 _FORMAT = "folder"
@@ -40,7 +40,7 @@ def _read_folder(path: Path, options: ReadOptions) -> Model:
     files = []
     for inner, found in listing.files.items():
         role, guessed = table.role_of(inner, found.size)
-        content = FileContent(found.real, 0, found.size, whole=True)
+        content = FileContent(found.real, 0, found.size, whole=True, seen=found.stamp)
         files.append(ModelFile(inner, role, content, symlink=found.symlink, guessed=guessed))
     if not files:
         raise FormatError(f"{path} has no file that could be carried", hint="check the path, and .ocibridgeignore")
@@ -48,7 +48,7 @@ def _read_folder(path: Path, options: ReadOptions) -> Model:
     return Model(
         format=_FORMAT,
         files=tuple(files),
-        info=said.settings.over(about.info),
+        info=said.settings.over(about.info) if said.settings else about.info,
         origin=about.origin,
         warnings=(*listing.warnings, *about.warnings),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...model import Role
 from ...settings import SMALL_FILE
-from .globs import Glob, edges, keys
+from .globs import Glob, GlobTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +92,18 @@ class RoleTable:
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._roles: list[Role] = []
-        self._simple: dict[str, int] = {}
-        self._others: dict[str, list[tuple[int, Glob]]] = {}
-        for number, rule in enumerate((*rules, *DEFAULT_RULES)):
-            glob = compiled(rule.glob)
-            self._roles.append(rule.role)
-            if glob.key is None:
-                self._others.setdefault(glob.edge, []).append((number, glob))
-            else:
-                self._simple.setdefault(glob.key, number)
+        every = (*rules, *DEFAULT_RULES)
+        self._roles = [rule.role for rule in every]
+        self._globs = GlobTable(compiled(rule.glob) for rule in every)
 
     def role_of(self, path: str, size: int) -> tuple[Role, bool]:
         """The role of the file `path` of `size` bytes, and whether it is a guess.
 
         A file that no rule knows is a weight if it has `SMALL_FILE` bytes or more, else configuration of one.
         """
-        folded = path.lower()
-        none = len(self._roles)
-        best = min(self._simple.get(key, none) for key in keys(folded))
-        for edge in edges(folded):
-            for number, glob in self._others.get(edge, ()):
-                if number > best:
-                    break
-                if glob.covers(folded):
-                    best = number
-        if best < none:
-            return self._roles[best], False
+        number = self._globs.first(path.lower(), Glob.covers)
+        if number is not None:
+            return self._roles[number], False
         return (Role.WEIGHT if size >= SMALL_FILE else Role.WEIGHT_CONFIG), True
 
 

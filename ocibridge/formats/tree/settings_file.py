@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`.ocibridge.toml` and `.ocibridgeignore`: what the owner of a folder says about it.
+"""`.ocibridge.toml`: what the owner of a folder says about it.
 
 ```toml
 ignore = ["checkpoints/"]            # as lines of .ocibridgeignore, before them
@@ -15,31 +15,23 @@ licenses = ["MIT"]
 
 from __future__ import annotations
 
-import stat
 import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ...content import FileContent, read_all
-from ...errors import FormatError, LimitError, reading
+from ...errors import FormatError
 from ...model import ModelInfo, Role
 from ...oci.document import first_problem
 from ...paths import show
-from ...settings import Limits
 from ..facts import spdx
-from .ignore import DEFAULT_IGNORES, IGNORE_FILE, Ignores, parse_patterns, split_lines
-from .roles import Rule, compiled
+from .roles import compiled
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-SETTINGS_FILE = ".ocibridge.toml"
-"""Name of the settings file, in the root of the folder. It is carried itself."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 
@@ -92,33 +84,6 @@ class FolderSettings(_Table):
         return replace(info, **said)
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
-    """What the two files say together."""
-
-    settings: FolderSettings
-    rules: tuple[Rule, ...]
-    ignores: Ignores
-
-
-def read_instructions(root: Path, limits: Limits) -> Instructions:
-    """Read the files of instructions in the root of a folder; the defaults where there are none.
-
-    Raises:
-        SourceError: one cannot be read.
-        FormatError: one is not valid, or no regular file.
-        LimitError: one is larger than `limits.metadata`, or has too many patterns.
-    """
-    place = root / SETTINGS_FILE
-    text = _read(place, limits)
-    found = FolderSettings() if text is None else parse_settings(text, str(place))
-    patterns = list(parse_patterns(DEFAULT_IGNORES, "the default patterns"))
-    patterns += parse_patterns(found.ignore, f"{place}: ignore")
-    text = _read(root / IGNORE_FILE, limits)
-    patterns += parse_patterns(split_lines(text or ""), str(root / IGNORE_FILE))
-    return Instructions(found, tuple(Rule(glob, role) for glob, role in found.roles.items()), Ignores(patterns))
-
-
 def parse_settings(text: str, owner: str) -> FolderSettings:
     """Parse and check `.ocibridge.toml`.
 
@@ -147,20 +112,3 @@ def _hint(exc: ValidationError) -> str:
         return "correct it, or remove the key"
     known = ModelTable if error["loc"][0] == "model" else FolderSettings
     return f"the keys known here are {', '.join(known.model_fields)}"
-
-
-def _read(place: Path, limits: Limits) -> str | None:
-    """The text of a file of instructions, or None where there is none. Links are not followed out of the folder."""
-    with reading(place):
-        try:
-            info = place.lstat()
-        except FileNotFoundError:
-            return None
-    if not stat.S_ISREG(info.st_mode):
-        raise FormatError(f"{place} is no regular file", hint="replace it by a file, or remove it")
-    if info.st_size > limits.metadata:
-        raise LimitError(f"{place} has {info.st_size} bytes, more than the {limits.metadata} accepted")
-    try:
-        return read_all(FileContent(place, 0, info.st_size)).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(f"{place} is not UTF-8", hint="save it as UTF-8") from None

@@ -8,7 +8,9 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from ...content import Stamp, file_stamp
 from ...errors import FormatError, LimitError, reading
 from ...paths import check_collisions, check_path, show
 from .. import symlinks
@@ -24,18 +26,19 @@ _Folder = tuple[str, str, tuple[str, ...]]
 """Path, place, and the real places of the folder and of all that it was reached through, to see circles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One file.
 
     Attributes:
         real: Where its bytes are.
         size: Length in bytes.
+        stamp: See `ocibridge.content.file_stamp`; None where a listing does not tell files apart.
         symlink: Target as written, where it is a symbolic link that leads to another file that was found.
     """
 
-    real: Path
+    real: str
     size: int
+    stamp: Stamp | None
     symlink: str | None = None
 
 
@@ -89,7 +92,8 @@ class _Walk:
         waiting: list[_Folder] = [("", self._root, (self._root,))]
         while waiting:
             waiting += self._folder(*waiting.pop())
-        files = {path: self._settled(path) for path in sorted(self._files, key=str.encode)}
+        files = {path: self._files[path] for path in sorted(self._files, key=str.encode)}
+        files.update({path: self._settled(path, text) for path, text in self._targets.items()})
         check_collisions(files, self._owner)
         links = {path: found.symlink for path, found in files.items() if found.symlink is not None}
         symlinks.resolve(links, files.keys() - links.keys(), self._owner)
@@ -101,8 +105,7 @@ class _Walk:
             entries = list(found)
         for entry in entries:
             path = f"{inner}/{entry.name}" if inner else entry.name
-            with reading(entry.path):
-                info = entry.stat(follow_symlinks=False)
+            info = _status(entry)
             if self._ignored(path, stat.S_ISDIR(info.st_mode)):
                 self._skipped.append(path)
                 continue
@@ -127,7 +130,8 @@ class _Walk:
                 self._folders.append(path)
                 yield path, entry.path, (*above, real)
             elif stat.S_ISREG(info.st_mode):
-                self._files[path] = Found(Path(real), info.st_size)
+                size = info.st_size
+                self._files[path] = Found(real, size, file_stamp(info, 0, size) if info.st_ino else None)
                 if link:
                     self._targets[path] = os.readlink(entry.path).replace(os.sep, "/")  # noqa: PTH115
             else:
@@ -158,14 +162,13 @@ class _Walk:
     def _refuse(self, path: str, reason: str, hint: str) -> FormatError:
         return FormatError(f"{self._owner}: the symbolic link {show(path)} {reason}", hint=hint)
 
-    def _settled(self, path: str) -> Found:
-        """The file at `path`, as a link only if what it says leads to the same file in the listing."""
+    def _settled(self, path: str, text: str) -> Found:
+        """The file at `path`, as a link only if what it says (`text`) leads to the same file in the listing."""
         found = self._files[path]
-        text = self._targets.get(path)
-        target = None if text is None else _plain_target(path, text)
+        target = _plain_target(path, text)
         if target is None or target not in self._files or self._files[target].real != found.real:
             return found
-        return Found(found.real, found.size, text)
+        return found._replace(symlink=text)
 
     def _warnings(self, files: Mapping[str, Found]) -> Iterator[str]:
         if self._skipped:
@@ -175,7 +178,7 @@ class _Walk:
             yield f"{_counted(copies, 'symbolic link', 'symbolic links')} carried as a copy of the file"
         if self._linked:
             yield f"{_counted(self._linked, 'symbolic link', 'symbolic links')} carried as a copy of the folder"
-        holding = {parent for path in files for parent in parents(path)}
+        holding = {parent for folder in {path.rpartition("/")[0] for path in files} for parent in parents(f"{folder}/")}
         empty = [path for path in self._folders if path not in holding]
         if empty:
             yield f"{_counted(empty, 'folder', 'folders')} not carried for want of a file"
@@ -184,6 +187,14 @@ class _Walk:
                 "this is a repository in the cache of huggingface_hub, and is carried as one; to publish the model "
                 f"alone, copy a snapshot by `cp -rL {self._owner}/snapshots/REVISION COPY`, and give the copy"
             )
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:
+        with reading(entry.path):
+            raise
 
 
 def _plain_target(path: str, text: str) -> str | None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, UsageError
 from ocibridge.formats.base import ReadOptions, Runner, Sink, WriteOptions
-from ocibridge.formats.carton import CartonFormat, NewCartonSink, read_carton
-from ocibridge.formats.carton.fresh import carton_toml, toml_string
+from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.fresh import NewCartonSink, carton_toml, toml_string
+from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.toml import parse_carton_toml, parse_toml
 from ocibridge.formats.zip import read_directory
 from ocibridge.model import Model, ModelFile, ModelInfo, Role

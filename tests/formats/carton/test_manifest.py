@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, LimitError, OcibridgeError
-from ocibridge.formats.carton import Manifest, parse_manifest
+from ocibridge.formats.carton.manifest import Manifest, parse_manifest
 
 A, B = "a" * 64, "b" * 64
 

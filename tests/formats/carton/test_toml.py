@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, LimitError, OcibridgeError
-from ocibridge.formats.carton import CartonToml, parse_carton_toml
 from ocibridge.formats.carton.links import parse_links
-from ocibridge.formats.carton.toml import index_warnings
+from ocibridge.formats.carton.toml import CartonToml, index_warnings, parse_carton_toml
 
 from ..build import TOML
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, LimitError, OcibridgeError
-from ocibridge.formats.tree.settings_file import FolderSettings, parse_settings, read_instructions
+from ocibridge.formats.tree.instructions import read_instructions
+from ocibridge.formats.tree.settings_file import parse_settings
 from ocibridge.model import ModelInfo, Role
 from ocibridge.settings import DEFAULT_LIMITS, Limits
 
@@ -31,6 +32,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     (tmp_path / ".ocibridgeignore").write_text("*.log\n!checkpoints/\n", encoding="utf-8")
     said = read_instructions(tmp_path, DEFAULT_LIMITS)
     assert [(rule.glob, rule.role) for rule in said.rules] == [("assets/*.bin", Role.DOC), ("*.bin", Role.DATASET)]
+    assert said.settings
     info = said.settings.over(ModelInfo(name="x", family="f", licenses=("Apache-2.0",)))
     assert (info.name, info.family, info.param_size) == ("digits", "f", "9.3K")
     assert (info.licenses, info.authors) == (("MIT", "llama3"), ("A", "B"))
@@ -42,7 +44,7 @@ def test_what_it_says(tmp_path: Path) -> None:
 
 def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
     said = read_instructions(tmp_path, DEFAULT_LIMITS)
-    assert (said.settings, said.rules) == (FolderSettings(), ())
+    assert (said.settings, said.rules) == (None, ())
     assert said.ignores.ignores(".cache/huggingface", True)
     assert not said.ignores.ignores(".cache", True)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ocibridge.content import FileContent
 from ocibridge.errors import FormatError, LimitError, SourceError
 from ocibridge.formats.tree.walk import Listing, walk
 
@@ -43,6 +44,13 @@ def test_files_in_the_order_of_their_bytes(root: Path) -> None:
     assert found.warnings == ()
 
 
+def test_the_stamps_are_those_that_the_files_have(root: Path) -> None:
+    (root / "copy").symlink_to(root / "b.txt")
+    for found in listing(root).files.values():
+        assert found.stamp
+        assert found.stamp == FileContent(found.real).stamp()
+
+
 @pytest.mark.parametrize(
     ("path", "text"), [("l", "b.txt"), ("l", "v1/a.bin"), ("v1/l", "../b.txt"), ("v1/l", "a.bin"), ("l", "./b.txt")]
 )
@@ -50,7 +58,7 @@ def test_a_link_to_a_file_stays_a_link(root: Path, path: str, text: str) -> None
     (root / path).symlink_to(text)
     found = listing(root)
     assert found.files[path].symlink == os.readlink(root / path)  # noqa: PTH115
-    assert found.files[path].real.read_bytes() == (root / path).read_bytes()
+    assert Path(found.files[path].real).read_bytes() == (root / path).read_bytes()
     assert found.warnings == ()
 
 
@@ -65,7 +73,7 @@ def test_a_link_that_only_works_here_is_a_copy(root: Path, text: str) -> None:
     (root / "l").symlink_to(text.format(root=root))
     found = listing(root)
     assert found.files["l"].symlink is None
-    assert found.files["l"].real.read_bytes() == b"bb"
+    assert Path(found.files["l"].real).read_bytes() == b"bb"
     assert found.warnings == ("1 symbolic link ('l') is carried as a copy of the file",)
 
 
@@ -94,7 +102,7 @@ def test_a_link_to_a_folder_is_a_copy_of_it(root: Path) -> None:
         "x/latest/side": "a.bin",
         "x/latest/up": None,  # from here its text leads elsewhere
     }
-    assert found.files["x/latest/up"].real.read_bytes() == b"bb"
+    assert Path(found.files["x/latest/up"].real).read_bytes() == b"bb"
     assert "1 symbolic link ('x/latest') is carried as a copy of the folder" in found.warnings
 
 
