@@ -6,12 +6,13 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ..content import Content, Passing, Reader, fill, writable
-from ..errors import IntegrityError, LimitError
+from ..errors import IntegrityError, LimitError, NotFound, StoreError
 from ..layers import OnePass
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
@@ -37,6 +38,16 @@ class Store(ABC):
     def warnings(self) -> Sequence[str]:
         """What the other side wants its users to know (distribution-spec, "Warnings")."""
         return ()
+
+    @property
+    def place(self) -> str:
+        """What a mount stays within: the address of a registry, or the store itself."""
+        return self.name
+
+    @property
+    def referrers_by_tag(self) -> bool:
+        """Whether referrers are known to be listed under tags alone, as this is a registry without the API."""
+        return False
 
     # What a subclass provides.
 
@@ -72,6 +83,34 @@ class Store(ABC):
     @abstractmethod
     def referrers(self, digest: str, artifact_type: str | None = None) -> Sequence[Descriptor]:
         """Manifests whose `subject` is `digest` (distribution-spec, "Listing Referrers"), of one artifact type."""
+
+    def delete(self, version: str) -> None:
+        """Remove a tag, and nothing else, or a manifest by digest, with all tags that lead to it. Blobs stay.
+
+        Raises:
+            NotFound: there is none.
+            StoreError: the store does not allow it.
+        """
+        raise StoreError(f"{self.name}: nothing can be deleted here", hint="remove it with the store's own tools")
+
+    def head(self, version: str) -> Descriptor | None:
+        """The descriptor of a manifest, by tag or digest, without its bytes where that can be; None: there is none.
+
+        Raises:
+            StoreError: the store cannot be asked, or does not answer to us.
+        """
+        try:
+            return self.resolve(version)
+        except NotFound:
+            return None
+
+    def is_new(self) -> bool:
+        """Whether there is nothing here yet, so that it need not be asked for what is; False where that is unknown."""
+        return False
+
+    def batch(self) -> AbstractContextManager[None]:
+        """The manifests that are pushed in the block may become visible together, at its end."""
+        return nullcontext()
 
     def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
         """Take the blob over from another repository of the same host without moving it; False where impossible."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
-from ..content import FileContent, Reader, read_all
+from ..content import Content, Reader, read_all
 from ..errors import FormatError, IntegrityError, LimitError, NotFound
 from ..oci import (
     MEDIA_TYPE_INDEX,
@@ -112,6 +113,11 @@ class ImageIndex:
         kept.sort(key=lambda each: (_tag(each) is None, _tag(each) or "", each["digest"]))
         return ImageIndex({**self._document, "manifests": kept})
 
+    def without(self, version: str) -> ImageIndex:
+        """This index without a tag, or without any entry of a digest; a manifest that loses its tag is not listed."""
+        key = _digest if version.startswith("sha256:") else _tag
+        return ImageIndex({**self._document, "manifests": [each for each in self.entries if key(each) != version]})
+
     def to_json(self, owner: str) -> bytes:
         """The document as `canonical_json`.
 
@@ -151,12 +157,17 @@ class ImageLayout(Store):
     found by digest only. A digest may be that of any blob that is a manifest, listed in `index.json` or not.
     """
 
+    @cached_property
+    def _read(self) -> dict[str, tuple[str | None, Descriptor]]:
+        """See `_with_subject`, by digest; it never changes."""
+        return {}
+
     @abstractmethod
     def _index(self) -> ImageIndex:
         """The index as it is now."""
 
     @abstractmethod
-    def _blob(self, digest: str) -> FileContent | None:
+    def _blob(self, digest: str) -> Content | None:
         """A blob that is a regular file, or None."""
 
     def tags(self) -> Sequence[str]:
@@ -187,19 +198,38 @@ class ImageLayout(Store):
         return [each for each in found.values() if artifact_type in (None, each.artifact_type)]
 
     def _referrer(self, entry: Entry, subject: str) -> Descriptor | None:
-        own = _descriptor(entry, self.name)
-        if not self.has_blob(own):
-            return None  # image-layout.md, "Blobs": a layout may lack blobs that are kept elsewhere.
-        descriptor, data = self.fetch_manifest(own.digest)
-        document = parse_json(data, f"the manifest {own.digest}", self.limits.manifest)
-        if not isinstance(document, dict) or _field(document, "subject", "digest") != subject:
-            return None
-        return descriptor.model_copy(
+        found = self._read.get(entry["digest"])
+        if found is None:
+            own = _descriptor(entry, self.name)
+            if not self.has_blob(own):
+                return None  # image-layout.md, "Blobs": a layout may lack blobs that are kept elsewhere.
+            found = self._read[own.digest] = self._with_subject(own.digest)
+        return found[1] if found[0] == subject else None
+
+    def _with_subject(self, digest: str) -> tuple[str | None, Descriptor]:
+        """The subject of a manifest, if it has one, and the manifest as one of its referrers."""
+        descriptor, data = self.fetch_manifest(digest)
+        document = parse_json(data, f"the manifest {digest}", self.limits.manifest)
+        subject = _field(document, "subject", "digest") if isinstance(document, dict) else None
+        if subject is None:
+            return None, descriptor
+        return subject, descriptor.model_copy(
             update={
                 "artifact_type": artifact_type_of(document) or _field(document, "config", "mediaType"),
                 "annotations": _strings(document.get("annotations")),
             }
         )
+
+    def _delisted(self, version: str) -> ImageIndex:
+        """The index without a tag or digest.
+
+        Raises:
+            NotFound: it has none.
+        """
+        index = self._index()
+        if index.find(version, self.name) is None:
+            raise NotFound(f"{self.name} has no {show(version)}", hint=_what_is_there(index))
+        return index.without(version)
 
     def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
         index = self._index()

@@ -161,6 +161,16 @@ class LayoutStore(ImageLayout):
         sweep(self.path)
         return descriptor
 
+    def delete(self, version: str) -> None:
+        """Take a tag, or a digest with its tags, off `index.json`; blobs stay in the layout.
+
+        Raises:
+            NotFound: it is not there.
+            DestinationError: `index.json` cannot be written.
+        """
+        with locked(self._lock):
+            self._write_index(self._delisted(version))
+
 
 def check_layout_file(data: bytes, owner: str) -> None:
     """Check the bytes of an `oci-layout` file (image-layout.md, "oci-layout file").

@@ -7,10 +7,11 @@ import hashlib
 import json
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..content import stamp_of
+from ..content import Content, Stamp, seen_stamp, stamp_of
 from ..layers import Encoding, Layer, LayerDigests
 from ..layers.encoding import GZIP_LEVEL, ZSTD_LEVEL
 from ..settings import MiB
@@ -40,11 +41,15 @@ class LayerKey:
     settled: bool
 
 
-def layer_key(layer: Layer) -> LayerKey | None:
-    """The key of a layer at this moment; None where a file has no stamp.
+def layer_key(layer: Layer, stamp_of: Callable[[Content], Stamp | None] = seen_stamp) -> LayerKey | None:
+    """The key of a layer when its files were found; None where a file has no stamp.
 
     It covers the encoding with all that its bytes depend on, and for each file its path and its stamp: device, inode,
     size, times of the last changes, and place in its archive.
+
+    Args:
+        layer: The layer.
+        stamp_of: Gives the stamp of a content.
     """
     now = time.time_ns()
     files: list[tuple[str, tuple[str | int, ...]]] = []
@@ -103,7 +108,7 @@ class DigestCache:
             key: Its key from before it was read.
             digests: What was found.
         """
-        if key is None or not key.settled or layer_key(layer) != key:
+        if key is None or not key.settled or layer_key(layer, stamp_of) != key:
             return
         self._database.change(
             "REPLACE INTO digests VALUES (?, ?, ?)", key.text, _to_text(key.text, digests), int(time.time())

@@ -65,6 +65,16 @@ def test_the_next_process_knows(folder: Path, weight: Path, encoding: Encoding) 
     assert look(folder, layer(FileContent(weight), encoding)) == digests
 
 
+def test_what_changed_between_listing_and_reading_is_not_kept(folder: Path, weight: Path) -> None:
+    listed = layer(FileContent(weight, seen=FileContent(weight).stamp()))
+    weight.write_bytes(b"x" * 1000)
+    os.utime(weight, (2, 2))
+    with DigestCache(folder) as cache:
+        cache.put(listed, layer_key(listed), describe(listed))
+        assert cache.get(listed, layer_key(listed)) is None
+    assert look(folder, layer(FileContent(weight))) is None
+
+
 def longer(path: Path) -> Layer:
     path.write_bytes(b"w" * 1001)
     return layer(FileContent(path))

@@ -17,15 +17,16 @@ from ocibridge.content import Reader
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import DraftOptions, draft
-from ocibridge.errors import NetworkError
+from ocibridge.errors import FormatError, IntegrityError, NetworkError
 from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
-from ocibridge.formats.carton import read_carton
+from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.writer import CartonFolderSink, CartonZipSink
 from ocibridge.oci import Descriptor
-from ocibridge.settings import MiB
+from ocibridge.settings import DEFAULT_LIMITS, MiB
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import Progress, Task, publish, restore
 from ocibridge.transfer.restore import Restored
+from ocibridge.transfer.resume import Resumption
 
 from ..formats.build import carton
 
@@ -226,6 +227,7 @@ def test_too_many_headers_are_not_noted(tmp_path: Path, monkeypatch: pytest.Monk
     from ocibridge.transfer import resume
 
     monkeypatch.setattr(resume, "MAX_GAPS", 5000)
+    monkeypatch.setattr(resume, "tar_gap", lambda *_: b"")  # so that no header is one of ours
     place = Place(tmp_path, Layers.TAR, Compress.NONE, "back")
     place.breaks(14 * MiB)
     place.restore()
@@ -248,3 +250,41 @@ def test_symbolic_links_arrive_again(tmp_path: Path, name: str) -> None:
             assert archive.read("model/again.bin") == b"a.bin"
         else:
             assert (place.dest / "model" / "again.bin").readlink() == Path("a.bin")
+
+
+def test_headers_of_another_tool_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ocibridge.transfer import resume
+
+    place = Place(tmp_path, Layers.TAR, Compress.NONE, "back")
+    place.breaks(13 * MiB)
+    ours = (place.workspace / "journal").stat().st_size
+    place.restore()
+    place.right()
+    (tmp_path / "other").mkdir()
+    other = Place(tmp_path / "other", Layers.TAR, Compress.NONE, "back")
+    monkeypatch.setattr(resume, "tar_gap", lambda *_: b"")
+    other.breaks(13 * MiB)
+    assert (other.workspace / "journal").stat().st_size > ours + 1000
+    done = other.restore()
+    other.right()
+    assert done.kept > 12 * MiB - 200_000
+
+
+@pytest.mark.parametrize(("layers", "compress"), FORMS)
+def test_a_layer_is_noted_as_whole_after_its_digest_is_right(
+    tmp_path: Path, layers: Layers, compress: Compress
+) -> None:
+    place = Place(tmp_path, layers, compress, "back")
+    layer = place.artifact.layers[0]
+    blob = tmp_path / "layout" / "blobs" / "sha256" / layer.descriptor.digest[7:]
+    blob.chmod(0o600)
+    with open(blob, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"!")
+    with place.sink() as sink:
+        assert sink.journal
+        resumption = Resumption(layer, sink, sink.journal, 0)
+        with pytest.raises((IntegrityError, FormatError)):
+            for each in resumption.restored(place.store, lambda _: None, DEFAULT_LIMITS):
+                assert len(each.reader.read(each.size)) == each.size
+        assert all(entry.path for entry in sink.journal.entries(f"0-{layer.descriptor.digest[7:]}"))

@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 import time
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
@@ -20,7 +21,56 @@ from .problems import causes
 
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _QUOTA = re.compile(r"[^;]*;\s*r=0\s*;\s*t=([0-9]{1,9})\s*(?:;.*)?")
+_LEFT = re.compile(r"(?:^|[;,\s])(?:r|remaining)=([0-9]{1,9})(?![0-9])")
 _FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+
+
+@dataclass(frozen=True, slots=True)
+class HostStats:
+    """What a host has cost so far.
+
+    Attributes:
+        requests: Requests sent, to the registry itself or for it to token servers and storage hosts.
+        retries: Tries after one that failed.
+        waited: Seconds that threads have waited for their turn or for the next try, summed over the threads.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    waited: float = 0.0
+
+    def __add__(self, other: HostStats) -> HostStats:
+        return HostStats(self.requests + other.requests, self.retries + other.retries, self.waited + other.waited)
+
+
+class Tally:
+    """Counts what `HostStats` tells."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests = self._retries = 0
+        self._waited = 0.0
+
+    def request(self) -> None:
+        """A request is sent."""
+        with self._lock:
+            self._requests += 1
+
+    def retry(self) -> None:
+        """A request will be sent again."""
+        with self._lock:
+            self._retries += 1
+
+    def wait(self, seconds: float) -> None:
+        """Somebody has waited."""
+        with self._lock:
+            self._waited += seconds
+
+    @property
+    def stats(self) -> HostStats:
+        """The sums at this moment."""
+        with self._lock:
+            return HostStats(self._requests, self._retries, self._waited)
 
 
 class Backoff:
@@ -28,10 +78,12 @@ class Backoff:
 
     Attributes:
         answered: Whether the host has answered at all.
+        tally: Where waiting is counted.
     """
 
     def __init__(self) -> None:
         self.answered = False
+        self.tally = Tally()
         self._until = 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -47,10 +99,24 @@ class Backoff:
         Raises:
             NetworkError: the host was closed meanwhile.
         """
-        until = max(self._until, time.monotonic() + seconds)
-        while (left := until - time.monotonic()) > 0 and not self._stopped.is_set():
-            self._stopped.wait(left)
-            until = max(until, self._until)
+        start = time.monotonic()
+        until = max(self._until, start + seconds)
+        if until > start:
+            while (left := until - time.monotonic()) > 0 and not self._stopped.is_set():
+                self._stopped.wait(left)
+                until = max(until, self._until)
+            self.tally.wait(time.monotonic() - start)
+        self._go_on()
+
+    def wait_for(self, event: threading.Event) -> None:
+        """Sleep until `event`, which somebody has to set after `stop`, too. Raises as `wait` does."""
+        start = time.monotonic()
+        self._go_on()
+        event.wait()
+        self.tally.wait(time.monotonic() - start)
+        self._go_on()
+
+    def _go_on(self) -> None:
         if self._stopped.is_set():
             raise NetworkError("the connection was closed by this program")
 
@@ -109,3 +175,14 @@ def exhausted(headers: httpx.Headers) -> float | None:
         return float(value) if _SECONDS.fullmatch(value) else None
     found = (_QUOTA.fullmatch(quota.strip()) for quota in headers.get("ratelimit", "").split(","))
     return max((float(match[1]) for match in found if match), default=None)
+
+
+def remaining(headers: httpx.Headers) -> int | None:
+    """Requests that the registry still allows, where an answer says so: the least of several numbers.
+
+    The forms of `exhausted`, Docker Hub's `RateLimit-Remaining: 76;w=21600` among them, and the drafts' earlier
+    `RateLimit: limit=100, remaining=76, reset=30`.
+    """
+    values = (part.partition(";")[0].strip() for part in headers.get("ratelimit-remaining", "").split(","))
+    found = [value for value in values if _SECONDS.fullmatch(value)] or _LEFT.findall(headers.get("ratelimit", ""))
+    return min(map(int, found), default=None)

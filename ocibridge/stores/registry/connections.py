@@ -8,32 +8,73 @@ import ssl
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import metadata
+from urllib.request import getproxies
 
 import httpx
 
 from ...errors import UsageError, reading
 from .options import RegistryOptions, is_local
 
+_log = logging.getLogger("httpx")
 
-def new_client(options: RegistryOptions, own: bool, origin: httpx.URL) -> httpx.Client:
-    """A client for the registry itself (`own`), or for the hosts that it sends us to.
+
+class Connections:
+    """Connections to the registry itself (`own`), or to the hosts that it sends us to.
 
     Raises:
         UsageError: the certificate files cannot be used.
         SourceError: one of them cannot be read.
     """
-    logging.getLogger("httpx").addFilter(_hide_query)
-    plain = own and origin.scheme == "http"
-    return httpx.Client(
+
+    def __init__(self, options: RegistryOptions, own: bool, origin: httpx.URL) -> None:
+        _log.addFilter(_hide_query)
+        plain = own and origin.scheme == "http"
         # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _tls(options, own),
-        headers={"User-Agent": user_agent(), "Accept-Encoding": "identity", "Accept": "*/*"},
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0),
-        follow_redirects=False,
+        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _tls(options, own)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
+        self._transport: httpx.BaseTransport
         # As in Go's net/http, which every other registry client uses: no proxy for the machine itself.
-        trust_env=not is_local(origin.host),
-    )
+        if is_local(origin.host) or not getproxies().keys() - {"no"}:
+            self._transport = httpx.HTTPTransport(verify=verify, trust_env=False, limits=limits)
+        else:
+            self._transport = _Proxied(verify, limits)
+
+    def send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request as it stands, and give the response with its body unread.
+
+        What the client of httpx does around its transports (cookies, hooks, redirects) is not for a registry, and takes
+        as long as all that we do.
+
+        Raises:
+            httpx.HTTPError: the line broke.
+        """
+        try:
+            response = self._transport.handle_request(request)
+        except httpx.RequestError as exc:
+            exc.request = request
+            raise
+        response.request = request
+        if _log.isEnabledFor(logging.INFO):
+            _log.info('HTTP Request: %s %s "%d"', request.method, request.url, response.status_code)
+        return response
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self._transport.close()
+
+
+class _Proxied(httpx.BaseTransport):
+    """A client of httpx, which knows the proxies that the environment names."""
+
+    def __init__(self, verify: ssl.SSLContext, limits: httpx.Limits) -> None:
+        cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+        self._client = httpx.Client(verify=verify, cookies=cookies, limits=limits, trust_env=True)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._client.send(request, auth=None, stream=True, follow_redirects=False)
+
+    def close(self) -> None:
+        self._client.close()
 
 
 def _tls(options: RegistryOptions, own: bool) -> ssl.SSLContext:

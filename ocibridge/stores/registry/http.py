@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 import socket
 import threading
 import time
@@ -18,11 +19,11 @@ from urllib.parse import urljoin
 import httpx
 
 from ...errors import LimitError, OcibridgeError, StoreError, UsageError
-from ...settings import MiB
+from ...settings import KiB, MiB
 from .auth import Authenticator, Scope, same_origin
-from .backoff import Backoff, allowed_tries, exhausted, is_transient, pause, retry_after
+from .backoff import Backoff, HostStats, allowed_tries, exhausted, is_transient, pause, retry_after
 from .body import ContentBody
-from .connections import new_client
+from .connections import Connections, user_agent
 from .credentials import CredentialSources
 from .notices import Notices
 from .options import RegistryOptions, base_url, is_local
@@ -32,11 +33,17 @@ from .problems import Answer, broken, refused
 if TYPE_CHECKING:
     import httpcore
 
+    from .quota import Turns
+
 MAX_REDIRECTS = 5
 LANES = 6
 """Pieces of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
 _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
-_ERROR_BODY = 64 * 1024
+_ERROR_BODY = 64 * KiB
+_COUNT = re.compile("[0-9]{1,9}")
+_SMALL = 16 * KiB
+_NOTHING = httpx.ByteStream(b"")
+_NO_AUTH = httpx.Auth()
 _UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
 
 
@@ -49,7 +56,8 @@ class Call:
         url: Path on the registry host, or a whole URL.
         what: The operation for messages, as a noun: `pulling the manifest v1`.
         owner: Whose operation it is: host and repository.
-        scope: What the token has to allow; None sends no credentials whatever the host.
+        scope: What the token has to allow; None, for a token server, sends no credentials whatever the host, and
+            never waits for its turn (`Manners`).
         headers: Request headers.
         body: Request body.
         limit: Largest body accepted in an answer, in bytes.
@@ -75,7 +83,8 @@ class Host:
         options: See `RegistryOptions`.
 
     Attributes:
-        latency: The least number of seconds that a connection took to be made, or an answer to begin.
+        latency: The least number of seconds that a connection took to be made, or an answer to begin; 0 where requests
+            are limited (`Manners`), so that no blob is asked for piece by piece.
         lanes: Permits to read ahead.
 
     Raises:
@@ -90,16 +99,32 @@ class Host:
             self.origin = httpx.URL(base_url(name, options.plain_http))
         except httpx.InvalidURL as exc:
             raise UsageError(f"{name} is not a valid registry host ({exc})") from None
+        self._base = str(self.origin).rstrip("/")
         self.backoff = Backoff()
         self._notices = Notices()
         self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
+        manners, timeouts = options.manners, options.timeouts
+        self._turns: Turns | None = None
         self.latency = math.inf
+        if manners.limited:
+            from .quota import Turns  # few need it
+
+            self._turns = Turns(manners, self.backoff)
+            self.latency = 0.0
+        patience = httpx.Timeout(timeouts.connect, read=timeouts.read, write=timeouts.write, pool=None).as_dict()
+        self._extensions = {"timeout": patience, "trace": self._trace}
+        self._commit_extensions = {"timeout": {**patience, "read": timeouts.commit}, "trace": self._trace}
         self._connecting = threading.local()
         self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
         self._lines: weakref.WeakSet[httpcore.NetworkStream] = weakref.WeakSet()
-        self._own: httpx.Client | None = None
-        self._foreign: httpx.Client | None = None
+        self._own: Connections | None = None
+        self._foreign: Connections | None = None
+
+    @property
+    def stats(self) -> HostStats:
+        """What was asked of the host so far."""
+        return self.backoff.tally.stats
 
     @property
     def warnings(self) -> list[str]:
@@ -143,7 +168,8 @@ class Host:
         data = bytearray()
         pace, start = Pace(self.options.timeouts), time.monotonic()
         # A HEAD is read too: only a response at its end gives its connection back.
-        for piece in response.iter_bytes():
+        pieces = response.iter_bytes() if "content-encoding" in response.headers else response.iter_raw()
+        for piece in pieces:
             data += piece
             now = time.monotonic()
             pace.moved(len(piece), now - start)
@@ -159,11 +185,23 @@ class Host:
 
     def open(self, call: Call) -> httpx.Response:
         """Send once, follow redirects, and give the response with its body unread. The caller closes it."""
+        if self._turns is None or call.scope is None:
+            return self._open(call)
+        turn = self._turns.take(self._look)
+        try:
+            response = self._open(call)
+            turn.hold(response)
+        except BaseException:
+            turn.end()
+            raise
+        return response
+
+    def _open(self, call: Call) -> httpx.Response:
         self.backoff.wait()
         url = self.url(call.url, call)
         for _ in range(MAX_REDIRECTS + 1):
             response = self._send(call, url)
-            self._heed(response)
+            self._heed(call, response)
             location = response.headers.get("location")
             allowed = _FOLLOWED.get(response.status_code, () if response.status_code not in (307, 308) else None)
             if not (call.follow and location) or (allowed is not None and call.method not in allowed):
@@ -181,13 +219,19 @@ class Host:
         Raises:
             StoreError: it leads from HTTPS to HTTP, into this machine, or nowhere.
         """
+        if base is None and target.startswith("/v2/"):
+            target = self._base + target
+        ours = target.startswith(self._base + "/v2/")
         base = base or self.origin
         try:
-            url = httpx.URL(urljoin(str(base), target))
+            # What is under the API of this host stays there: there is nothing to join.
+            url = httpx.URL(target if ours else urljoin(str(base), target))
         except (httpx.InvalidURL, ValueError):
             raise StoreError(
                 f"{call.owner}: {call.what} failed because the registry gave no valid address", hint=_UNSAFE
             ) from None
+        if ours and base is self.origin:
+            return url
         reason = None
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
             reason = "an address that is no plain web address"
@@ -217,7 +261,7 @@ class Host:
 
     def interrupt(self) -> None:
         """Break every connection, so that all who wait for one stop at once; for another thread."""
-        self.backoff.stop()
+        self._stop()
         for line in list(self._lines):
             with suppress(OSError):
                 # Not the method of a TLS socket: that one changes what another thread is using.
@@ -225,11 +269,16 @@ class Host:
 
     def close(self) -> None:
         """Give back all connections and wake all who wait."""
-        self.backoff.stop()
+        self._stop()
         with self._lock:
-            for client in (self._own, self._foreign):
-                if client is not None:
-                    client.close()
+            for connections in (self._own, self._foreign):
+                if connections is not None:
+                    connections.close()
+
+    def _stop(self) -> None:
+        self.backoff.stop()
+        if self._turns is not None:
+            self._turns.wake()
 
     def _name_of(self, exc: Exception) -> str:
         """The host that an exception is about: this one, or where it sent us."""
@@ -239,42 +288,79 @@ class Host:
             return self.name  # raised outside of a request
         return self.name if same_origin(url, self.origin) else url.netloc.decode("ascii", "replace")
 
-    def _heed(self, response: httpx.Response) -> None:
+    def _heed(self, call: Call, response: httpx.Response) -> None:
         """Take from an answer what concerns the host as a whole."""
         self.backoff.answered = True
         if same_origin(response.url, self.origin):
             self._notices.add(response.headers)
             seconds = exhausted(response.headers) or 0.0
-            if seconds <= self.options.retries.patience:
+            if seconds and seconds <= self.options.retries.patience:
                 self.backoff.hold(seconds)
+            if self._turns is not None and call.scope is not None:
+                self._turns.heed(call, response.headers)
+
+    def _look(self, call: Call) -> None:
+        response = self._open(call)
+        try:
+            self.answer(call, response)
+        finally:
+            response.close()
 
     def _send(self, call: Call, url: httpx.URL) -> httpx.Response:
         own = same_origin(url, self.origin)
-        client = self._client(own)
-        headers = {**call.headers}
-        timeouts = self.options.timeouts
-        stream = None
-        if isinstance(call.body, ContentBody):
-            headers["Content-Length"] = str(call.body.length)
-            stream = SteadyBody(call.body, timeouts)
-        elif call.body:
-            headers["Content-Length"] = str(len(call.body))
-            stream = SteadyBody(httpx.ByteStream(call.body), timeouts)
-        read = timeouts.commit if call.method == "PUT" else timeouts.read
-        request = client.build_request(
-            call.method,
-            url,
-            headers=headers,
-            content=stream,
-            timeout=httpx.Timeout(timeouts.connect, read=read, write=timeouts.write, pool=None),
-        )
-        request.extensions["trace"] = self._trace
-        auth = self.auth.flow(call.scope) if own and call.scope is not None else None
+        connections = self._connections(own)
+        auth = self.auth.flow(call.scope) if own and call.scope is not None else _NO_AUTH
         started = time.monotonic()
-        response = client.send(request, auth=auth, stream=True, follow_redirects=False)
+        flow = auth.auth_flow(self._request(call, url))
+        request = next(flow)
+        while True:
+            if self._turns is not None and auth is not _NO_AUTH:
+                self._turns.space()
+            self.backoff.tally.request()
+            response = connections.send(request)
+            try:
+                request = flow.send(response)
+            except StopIteration:
+                break
+            except BaseException:
+                response.close()
+                raise
+            self._drain(response)
         if call.body is None:
             self.latency = min(self.latency, time.monotonic() - started)
         return response
+
+    def _drain(self, response: httpx.Response) -> None:
+        """Close an answer that nobody wants; a short one is read first, as only then its connection is kept."""
+        try:
+            if _COUNT.fullmatch(size := response.headers.get("content-length", "")) and int(size) <= _ERROR_BODY:
+                with suppress(httpx.HTTPError):
+                    response.read()
+        finally:
+            response.close()
+
+    def _request(self, call: Call, url: httpx.URL) -> httpx.Request:
+        headers = {
+            "Host": url.netloc.decode("ascii"),
+            "User-Agent": user_agent(),
+            "Accept-Encoding": "identity",
+            "Accept": "*/*",
+        }
+        for name, value in call.headers.items():
+            headers[name.title()] = value
+        stream: httpx.SyncByteStream = _NOTHING
+        if isinstance(call.body, ContentBody):
+            headers["Content-Length"] = str(call.body.length)
+            stream = SteadyBody(call.body, self.options.timeouts)
+        elif call.body:
+            headers["Content-Length"] = str(len(call.body))
+            stream = httpx.ByteStream(call.body)
+            if len(call.body) > _SMALL:
+                stream = SteadyBody(stream, self.options.timeouts)
+        elif call.method in ("POST", "PUT", "PATCH"):
+            headers["Content-Length"] = "0"
+        extensions = self._commit_extensions if call.method == "PUT" else self._extensions
+        return httpx.Request(call.method, url, headers=headers, stream=stream, extensions=extensions)
 
     def _trace(self, event: str, details: Mapping[str, Any]) -> None:
         if event == "connection.connect_tcp.started":
@@ -285,16 +371,13 @@ class Host:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._lines.add(details["return_value"])
 
-    def _client(self, own: bool) -> httpx.Client:
+    def _connections(self, own: bool) -> Connections:
         with self._lock:
-            client = self._own if own else self._foreign
-            if client is None:
-                client = new_client(self.options, own, self.origin)
-                if own:
-                    self._own = client
-                else:
-                    self._foreign = client
-            return client
+            if own:
+                self._own = self._own or Connections(self.options, True, self.origin)
+                return self._own
+            self._foreign = self._foreign or Connections(self.options, False, self.origin)
+            return self._foreign
 
     def _exchange_token(self, url: str, headers: Mapping[str, str], form: bytes | None) -> Answer:
         call = Call(
@@ -349,6 +432,7 @@ class Attempts:
             if asked and asked > retry.patience:
                 error.hint = f"the registry asks to wait {asked:.0f} seconds; try again after that"
             raise error from (problem if isinstance(problem, Exception) else None)
+        backoff.tally.retry()
         delay = max(pause(self.failures, retry), asked or 0.0)
         if isinstance(problem, Answer) and problem.status in (429, 503):
             backoff.hold(delay)
@@ -376,6 +460,15 @@ class Hosts:
             if key not in self._hosts:
                 self._hosts[key] = Host(name, options)
             return self._hosts[key]
+
+    @property
+    def stats(self) -> dict[str, HostStats]:
+        """What was asked of each host so far, by name."""
+        with self._lock:
+            found: dict[str, HostStats] = {}
+            for host in self._hosts.values():
+                found[host.name] = found.get(host.name, HostStats()) + host.stats
+            return found
 
     def close(self) -> None:
         """Close every host."""

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...errors import UsageError
 from ...settings import DEFAULT_LIMITS, Limits
 
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
@@ -54,6 +56,43 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
+class Manners:
+    """How much is asked of a host at most; by default, nothing is held back.
+
+    With any of these, a blob comes over one connection, however far the host is. Requests to token servers are free.
+    Where `concurrent` is set, a thread must not wait for other threads that use the host while it has a body open.
+
+    Attributes:
+        concurrent: Requests under way at the same time, which they are until their answer is read (regsync:
+            `reqConcurrent`).
+        per_second: Requests per second, evenly spaced (regsync: `reqPerSec`).
+        quota_min: Requests are held while the host says in `RateLimit-Remaining`, or `RateLimit`, that fewer than
+            this are left (regsync: `ratelimit.min`).
+        quota_wait: Seconds after which the host is asked again whether there are more (regsync: `ratelimit.retry`).
+
+    Raises:
+        UsageError: a number is not one that can work.
+    """
+
+    concurrent: int | None = None
+    per_second: float | None = None
+    quota_min: int | None = None
+    quota_wait: float = 300.0
+
+    def __post_init__(self) -> None:
+        least = {"concurrent": 1, "per_second": 1e-4, "quota_min": 0, "quota_wait": 0.01}
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if value is not None and not minimum <= value < math.inf:
+                raise UsageError(f"{name} cannot be {value}", hint=f"choose a number of at least {minimum}")
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything is held back."""
+        return (self.concurrent, self.per_second, self.quota_min) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryOptions:
     """How to talk to a registry; the command line's flags of the same names.
 
@@ -69,6 +108,7 @@ class RegistryOptions:
         limits: See `ocibridge.settings.Limits`.
         retries: See `Retry`.
         timeouts: See `Timeouts`.
+        manners: See `Manners`.
     """
 
     plain_http: bool | None = None
@@ -82,6 +122,7 @@ class RegistryOptions:
     limits: Limits = DEFAULT_LIMITS
     retries: Retry = Retry()
     timeouts: Timeouts = Timeouts()
+    manners: Manners = Manners()
 
 
 def is_local(hostname: str) -> bool:

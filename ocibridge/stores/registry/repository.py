@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakSet
 
 import httpx
 
@@ -41,6 +43,12 @@ ACCEPTED_MANIFESTS = (
     "application/vnd.oci.artifact.manifest.v1+json",
 )
 MAX_PAGES = 10_000
+MAX_REFERRERS = 100_000
+_COUNT = re.compile(r"[0-9]{1,18}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DELETE = "delete,pull,push"
+_DELETED = (200, 202, 204)
+_without_api: WeakSet[Host] = WeakSet()
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,<]*\brel="?next"?', re.IGNORECASE)
 
 
@@ -86,6 +94,27 @@ class Repository:
             )
         return answer.body, answer.headers.get("content-type")
 
+    def head_manifest(self, version: str, accept: tuple[str, ...] = ACCEPTED_MANIFESTS) -> Descriptor | None:
+        """The descriptor of a manifest, by tag or digest; None where there is none ("Checking if content exists").
+
+        A registry whose answer to a HEAD does not tell digest, size and media type is asked for the manifest.
+        """
+        what = f"looking for the manifest {version}"
+        call = self.call("HEAD", f"manifests/{version}", what, headers={"Accept": ", ".join(accept)})
+        answer = self.host.request(call, accept=(200, 404, 405))
+        if answer.status == 404:
+            return None
+        digest = version if version.startswith("sha256:") else answer.headers.get("docker-content-digest", "")
+        size = answer.headers.get("content-length", "")
+        media_type = answer.headers.get("content-type", "").partition(";")[0].strip()
+        if answer.status == 200 and media_type and _COUNT.fullmatch(size) and _DIGEST.fullmatch(digest):
+            return Descriptor(media_type=media_type, digest=digest, size=int(size))
+        try:
+            data, announced = self.get_manifest(version, accept)
+        except NotFound:
+            return None
+        return Descriptor.of(data, announced or MEDIA_TYPE_MANIFEST)
+
     def put_manifest(self, data: bytes, media_type: str, version: str | None) -> Answer:
         """Store manifest bytes under a tag, or by digest where `version` is None ("Pushing Manifests").
 
@@ -105,6 +134,50 @@ class Repository:
         answer = self.host.request(call, accept=(200, 201, 202))
         self._compare(answer, data, what)
         return answer
+
+    def delete_manifest(self, digest: str) -> None:
+        """Remove a manifest and all tags that lead to it ("Deleting Manifests").
+
+        Raises:
+            NotFound: there is none.
+            StoreError: the registry does not allow it.
+        """
+        self._delete(digest, f"deleting the manifest {digest}")
+
+    def delete_tag(self, tag: str) -> None:
+        """Remove a tag and leave its manifest, which may have others ("Deleting tags").
+
+        Where the registry deletes manifests only, the tag is first led to an empty index of its own, which is then
+        deleted; nothing is touched before it is known that this is allowed.
+
+        Raises:
+            NotFound: there is none.
+            StoreError: the registry does not allow it.
+        """
+        what = f"deleting the tag {tag}"
+        if self.head_manifest(tag) is None:
+            raise NotFound(f"{self.owner} has no tag {tag}", hint="check the tag; it may be deleted already")
+        answer = self.host.request(self.call("DELETE", f"manifests/{tag}", what, _DELETE), accept=None)
+        if answer.status in _DELETED:
+            return
+        if answer.status in (401, 403):
+            raise self.host.error(self.call("DELETE", f"manifests/{tag}", what, _DELETE), answer)
+        empty = Index(manifests=[], annotations={"org.ocibridge.deleted": f"{tag} {secrets.token_hex(16)}"}).to_json()
+        digest = sha256_digest(empty)
+        self.put_manifest(empty, MEDIA_TYPE_INDEX, None)
+        self._delete(digest, what)
+        self.put_manifest(empty, MEDIA_TYPE_INDEX, tag)
+        self._delete(digest, what)
+
+    def _delete(self, version: str, what: str) -> None:
+        try:
+            self.host.request(self.call("DELETE", f"manifests/{version}", what, _DELETE), accept=_DELETED)
+        except StoreError as exc:
+            if exc.status in (400, 405) or exc.code == "UNSUPPORTED":
+                exc.hint = (
+                    "the registry does not allow this; its administrator can (for distribution: storage.delete.enabled)"
+                )
+            raise
 
     def _compare(self, answer: Answer, data: bytes, what: str) -> None:
         announced = answer.headers.get("docker-content-digest", "")
@@ -200,8 +273,18 @@ class Repository:
 
     # Listings.
 
+    @property
+    def referrers_by_tag(self) -> bool:
+        """Whether the host was found to have no list of referrers."""
+        return self.host in _without_api
+
     def referrers(self, digest: str) -> list[Descriptor]:
-        """Manifests whose subject is `digest`, from the API or the fallback tag ("Listing Referrers")."""
+        """Manifests whose subject is `digest`, from the API or the fallback tag ("Listing Referrers").
+
+        A host that has answered once as those without the API do is not asked again.
+        """
+        if self.referrers_by_tag:
+            return self.fallback_referrers(digest)[0]
         what = f"listing the referrers of {digest}"
         # GHCR redirects this one to a page that answers 429 (seen in artifacthub#4785), so redirects are not followed.
         call = self.call("GET", f"referrers/{digest}", what, headers={"Accept": MEDIA_TYPE_INDEX}, follow=False)
@@ -214,11 +297,18 @@ class Repository:
                 # What is forbidden is not absent, and pages that were read are not to be forgotten.
                 if exc.status in (None, 401, 403) or seen:
                     raise
+                # An error code comes from one who knows the question, and this repository may lack the API alone.
+                if exc.status in (404, 405) and exc.code in (None, "UNSUPPORTED"):
+                    _without_api.add(self.host)
                 return self.fallback_referrers(digest)[0]
             if not answer.headers.get("content-type", "").startswith(MEDIA_TYPE_INDEX):
                 return self.fallback_referrers(digest)[0]
             index = parse_document(Index, answer.body, f"{self.owner}: {what}", call.limit)
             found += index.manifests
+            if len(found) > MAX_REFERRERS:
+                raise LimitError(
+                    f"{self.owner} lists more than {MAX_REFERRERS} referrers of {digest}", hint="copy without referrers"
+                )
             seen.add(call.url)
             link = next_link(answer.headers.get("link"))
             following = None if link is None else str(self.host.url(link, call, answer.url))
@@ -246,9 +336,19 @@ class Repository:
         Two clients that do this at the same moment can lose an entry; the specification knows no remedy.
         """
         known, _ = self.fallback_referrers(subject)
-        if all(entry.digest != descriptor.digest for entry in known):
-            index = Index(manifests=[*known, descriptor])
-            self.put_manifest(index.to_json(), MEDIA_TYPE_INDEX, subject.replace(":", "-"))
+        if any(entry.digest == descriptor.digest for entry in known):
+            return
+        tag = subject.replace(":", "-")
+        try:
+            self.put_manifest(Index(manifests=[*known, descriptor]).to_json(), MEDIA_TYPE_INDEX, tag)
+        except StoreError as exc:
+            if exc.status != 400:
+                raise
+            # Registries that look whether all entries are there do not take those that were deleted meanwhile.
+            left = [entry for entry in known if self.head_manifest(entry.digest) is not None]
+            if len(left) == len(known):
+                raise
+            self.put_manifest(Index(manifests=[*left, descriptor]).to_json(), MEDIA_TYPE_INDEX, tag)
 
     def call(
         self,

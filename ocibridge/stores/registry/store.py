@@ -130,6 +130,31 @@ class RegistryStore(Store):
             return self.has_blob(descriptor)
         return self.repository.mount_blob(descriptor.digest, source.repository.name)
 
+    @property
+    def place(self) -> str:
+        """The address of the registry."""
+        return str(self.repository.host.origin)
+
+    @property
+    def referrers_by_tag(self) -> bool:
+        """Whether the registry was found to have no list of referrers."""
+        return self.repository.referrers_by_tag
+
+    def head(self, version: str) -> Descriptor | None:
+        """The descriptor of a manifest, by a HEAD request, which counts against no quota of pulls."""
+        return self.repository.head_manifest(version, self._accept)
+
+    def is_new(self) -> bool:
+        """Whether the repository has no tag."""
+        return self.repository.is_new()
+
+    def delete(self, version: str) -> None:
+        """Remove a tag or a manifest; see `Store.delete` and `Repository.delete_tag`."""
+        if version.startswith("sha256:"):
+            self.repository.delete_manifest(parse_digest(version, self.name))
+        else:
+            self.repository.delete_tag(version)
+
     def tags(self) -> Sequence[str]:
         """Every tag, sorted."""
         found = self.client.get_tags(self.client.container(self.repository.host.name, self.repository.name))
