@@ -28,15 +28,27 @@ if TYPE_CHECKING:
         UsageError,
     )
     from .formats.base import Runner
+    from .mirror.plan import mirror_plan
+    from .mirror.reports import MirrorPlan, MirrorReport
+    from .mirror.run import RunOptions, mirror_run
     from .stores.registry import RegistryOptions
     from .transfer import Progress, Task
     from .verbs.convert import convert
+    from .verbs.copy import copy
     from .verbs.inspect import inspect
     from .verbs.inspected import InspectReport
     from .verbs.login import login, logout
     from .verbs.pull import pull
     from .verbs.push import push
-    from .verbs.reports import ConvertReport, PrepareReport, PullReport, PushReport, RewriteReport, VerifyReport
+    from .verbs.reports import (
+        ConvertReport,
+        CopyReport,
+        PrepareReport,
+        PullReport,
+        PushReport,
+        RewriteReport,
+        VerifyReport,
+    )
     from .verbs.verify import verify
     from .volume.check import volume_check
     from .volume.manifests import volume_manifest
@@ -63,17 +75,24 @@ _HOMES = {
     "Progress": "transfer",
     "Task": "transfer",
     "convert": "verbs.convert",
+    "copy": "verbs.copy",
     "inspect": "verbs.inspect",
     "login": "verbs.login",
     "logout": "verbs.login",
+    "mirror_plan": "mirror.plan",
+    "mirror_run": "mirror.run",
     "pull": "verbs.pull",
     "push": "verbs.push",
     "ConvertReport": "verbs.reports",
+    "CopyReport": "verbs.reports",
     "InspectReport": "verbs.inspected",
+    "MirrorPlan": "mirror.reports",
+    "MirrorReport": "mirror.reports",
     "PrepareReport": "verbs.reports",
     "PullReport": "verbs.reports",
     "PushReport": "verbs.reports",
     "RewriteReport": "verbs.reports",
+    "RunOptions": "mirror.run",
     "Runner": "formats.base",
     "VerifyReport": "verbs.reports",
     "verify": "verbs.verify",
@@ -87,12 +106,15 @@ _HOMES = {
 __all__ = [
     "AuthenticationError",
     "ConvertReport",
+    "CopyReport",
     "DestinationError",
     "FormatError",
     "InspectReport",
     "IntegrityError",
     "InvalidReference",
     "LimitError",
+    "MirrorPlan",
+    "MirrorReport",
     "NetworkError",
     "NotFound",
     "OcibridgeError",
@@ -102,6 +124,7 @@ __all__ = [
     "PushReport",
     "RegistryOptions",
     "RewriteReport",
+    "RunOptions",
     "Runner",
     "SourceError",
     "StoreError",
@@ -111,9 +134,12 @@ __all__ = [
     "VolumeCheckReport",
     "VolumeManifestReport",
     "convert",
+    "copy",
     "inspect",
     "login",
     "logout",
+    "mirror_plan",
+    "mirror_run",
     "pull",
     "push",
     "verify",

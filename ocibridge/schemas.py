@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of every document that this package writes.
+"""The JSON Schema of every document that this package writes, and of the job file, which people write.
 
 `python -m ocibridge.schemas DIR` writes them; `schemas/` in the repository holds the result, and a test compares.
 """
@@ -15,9 +15,14 @@ from pydantic import BaseModel
 
 from .dialects.annotations import FileListing, FileMetadata, Symlinks
 from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
+from .mirror.jobfile import JobFile
+from .mirror.lock import Lock
+from .mirror.packed import PackReport, UnpackReport
+from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest
 from .verbs.reports import (
     ConvertReport,
+    CopyReport,
     InspectReport,
     PrepareReport,
     PullReport,
@@ -39,23 +44,39 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "push": PushReport,
     "pull": PullReport,
     "convert": ConvertReport,
+    "copy": CopyReport,
     "rewrite": RewriteReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
     "volume-prepare": PrepareReport,
     "volume-check": VolumeCheckReport,
     "volume-manifest": VolumeManifestReport,
+    "mirror-job": JobFile,
+    "mirror-plan": MirrorPlan,
+    "mirror-report": MirrorReport,
+    "airgap-lock": Lock,
+    "airgap-pack": PackReport,
+    "airgap-unpack": UnpackReport,
 }
 """Name of the schema, and the type that it describes."""
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document, closed: an unknown key is an error in what we write."""
+    """The JSON Schema (draft 2020-12) of a document, closed: an unknown key is an error in what we write.
+
+    That of the job file says what is accepted: a key that may be left out is not required.
+    """
     kind = DOCUMENTS[name]
-    found = kind.model_json_schema(by_alias=True, mode="serialization")
+    written = not issubclass(kind, JobFile)
+    found = kind.model_json_schema(by_alias=True, mode="serialization" if written else "validation")
     for part in (found, *found.get("$defs", {}).values()):
-        if "properties" in part:
+        if "properties" not in part:
+            continue
+        if written:
             _close(part, leaves_out_null=issubclass(kind, Document))
+        else:
+            for value in part["properties"].values():
+                _plain(value)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:ocibridge:schema:{name}",
@@ -67,15 +88,22 @@ def _close(part: dict[str, Any], *, leaves_out_null: bool) -> None:
     part["additionalProperties"] = False
     required = []
     for key, value in part["properties"].items():
-        value.pop("title", None)
         optional = value.get("default", ...) is None
-        if not (optional and leaves_out_null):
+        if optional and leaves_out_null:
+            _plain(value)
+        else:
+            value.pop("title", None)
             required.append(key)
-            continue
+    part["required"] = required
+
+
+def _plain(value: dict[str, Any]) -> None:
+    """A value that is left out where there is none, instead of being null."""
+    value.pop("title", None)
+    if value.get("default", ...) is None:
         del value["default"]
         choices = [each for each in value.pop("anyOf", ()) if each != {"type": "null"}]
         value |= choices[0] if choices else {}
-    part["required"] = required
 
 
 def main(folder: str) -> None:

@@ -119,3 +119,8 @@ def debug() -> bool:
 def ollama_models() -> Path | None:
     """`OLLAMA_MODELS`: the folder in which Ollama keeps its models, or None."""
     return _path("OLLAMA_MODELS")
+
+
+def job_completion_index() -> str | None:
+    """`JOB_COMPLETION_INDEX`: which pod of an Indexed Job of Kubernetes this is, from 0, or None."""
+    return os.environ.get("JOB_COMPLETION_INDEX")

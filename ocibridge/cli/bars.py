@@ -59,7 +59,7 @@ class Bars(Counts):
         speed = f"{human_size(now.rate)}/s" + (f", {human_time(left)} left" if left is not None else "")
         table.add_row(
             Text(f"{now.phase} {now.finished} of {now.tasks}", style="bold"),
-            _bar(now.done, now.size),
+            _bar(now.done, now.size) if now.size else _bar(now.finished, now.tasks),
             _amount(now.done, now.size),
         )
         hidden = len(now.running) - MOST
@@ -76,4 +76,4 @@ def _bar(done: int, size: int) -> ProgressBar:
 
 
 def _amount(done: int, size: int) -> Text:
-    return Text(f"{human_size(done)} of {human_size(size)}")
+    return Text(f"{human_size(done)} of {human_size(size)}" if size else f"{human_size(done)} moved")

@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
-from . import completion, convert, inspect, login, pull, push, verify, version, volume
+from . import completion, convert, copy, inspect, login, mirror, pull, push, verify, version, volume
 from .options import Parser
 from .output import note, result, say
 
+_YOUNG = 200_000
+"""Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
-COMMANDS = (push, pull, convert, inspect, verify, volume, login, completion, version)
+COMMANDS = (push, pull, copy, convert, inspect, verify, mirror, volume, login, completion, version)
 _NAMES = {each.__name__.rpartition(".")[2]: each for each in COMMANDS} | {"logout": login}
 
 
@@ -43,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
     """
-    # To look for plugins, pydantic would read the metadata of every package that is installed; none belongs in here.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _leave_out()
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = argparse.Namespace(go_on=None)
     before = _on_terminate(_terminated)
@@ -70,6 +74,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(exc, "--json" in arguments)
     finally:
         _on_terminate(before)
+
+
+def _leave_out() -> None:
+    """Keep the libraries from what takes them long and is of no use in here."""
+    # To look for plugins, pydantic would read the metadata of every package that is installed; none belongs in here.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # The command line of httpx, for which it imports click, rich and pygments where they are installed.
+    sys.modules.setdefault("httpx._main", cast(ModuleType, None))
+    # Importing makes very many objects and no garbage, as does a model of many files: the collector looks in vain.
+    gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
+    # What there is at the end goes with the process: to look through it once more takes as long as a small pull.
+    atexit.register(gc.freeze)
 
 
 class _Terminated(KeyboardInterrupt):

@@ -197,6 +197,15 @@ def add_transfer(parser: Parser) -> None:
     """`--concurrency`, `--progress` and `--quiet`."""
     group = parser.add_argument_group("transfer")
     group.add_argument("--concurrency", type=count, metavar="N", help="layers that move at the same time (default: 4)")
+    _add_progress(group)
+
+
+def add_progress(parser: Parser) -> None:
+    """`--progress` and `--quiet`."""
+    _add_progress(parser.add_argument_group("progress"))
+
+
+def _add_progress(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--progress",
         choices=PROGRESS,

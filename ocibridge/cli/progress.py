@@ -35,8 +35,8 @@ class Snapshot:
         phase: See `Task`.
         tasks: Tasks of the phase.
         finished: Those that are finished.
-        size: Bytes of the phase.
-        done: Bytes that are where they belong, whether they moved or not.
+        size: Bytes of the phase; 0 where nobody knows how many there will be.
+        done: Bytes that are where they belong, whether they moved or not; where `size` is 0, those that have moved.
         rate: Bytes a second that move at present.
         running: The tasks that run, with their bytes, the oldest first.
     """
@@ -97,7 +97,8 @@ class Counts(Progress):
         """See `Progress`."""
         with self._lock:
             _, counted = self._running.pop(id(task), (task, 0))
-            self._finished += 1
+            # The blobs of many copies come and go within a phase that counts copies.
+            self._finished += task.phase == self._phase
             # What was skipped is done, too; and what was hashed may have been more than the file.
             self._done += (0 if outcome == "failed" else task.size) - counted
 
@@ -112,7 +113,7 @@ class Counts(Progress):
             if now - self._marks[-1][0] >= _WINDOW / 32:
                 self._marks.append((now, self._moved))
             running = tuple((task, max(0, count)) for task, count in self._running.values())
-            done = min(max(0, self._done), self._size)
+            done = min(max(0, self._done), self._size) if self._size else max(0, self._moved)
             return Snapshot(self._phase, self._tasks, self._finished, self._size, done, max(0.0, rate), running)
 
     def close(self) -> None:
@@ -176,11 +177,12 @@ class PlainLines(Lines):
         now = self.snapshot()
         if now.tasks == now.finished:
             return
-        share = f" ({now.done * 100 // now.size}%)" if now.size else ""
         left = now.seconds_left
+        amount = f"{human_size(now.done)} moved"
+        if now.size:
+            amount = f"{human_size(now.done)} of {human_size(now.size)} ({now.done * 100 // now.size}%)"
         self._write(
-            f"ocibridge: {now.phase}: {now.finished} of {now.tasks}, "
-            f"{human_size(now.done)} of {human_size(now.size)}{share}, {human_size(now.rate)}/s"
+            f"ocibridge: {now.phase}: {now.finished} of {now.tasks}, {amount}, {human_size(now.rate)}/s"
             + (f", {human_time(left)} left" if left is not None else "")
         )
 

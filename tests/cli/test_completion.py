@@ -14,7 +14,8 @@ import pytest
 
 from .conftest import Run
 
-COMMANDS = ["push", "pull", "convert", "inspect", "verify", "volume", "login", "logout", "completion", "version"]
+COMMANDS = ["push", "pull", "copy", "convert", "inspect", "verify", "mirror", "volume"]
+COMMANDS += ["login", "logout", "completion", "version"]
 
 
 def answers(run: Run, *words: str) -> list[str]:

@@ -158,7 +158,7 @@ def test_help(run: Run) -> None:
         text = run(command, "-h").out
         assert text == run(command, "--help").out
         assert f"Example: {'source <(' if command == 'completion' else ''}ocibridge {command}" in text
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 11
 
 
 def test_version(run: Run) -> None:

@@ -63,6 +63,28 @@ def test_a_layout_needs_neither_a_registry_nor_bars(carton: Path, tmp_path: Path
         assert modules & (NETWORK | {MLSTEAM, FOLDER, "ocibridge.stores.registry"}) == set()
 
 
+def test_a_folder_needs_no_other_format_and_no_report_of_another_verb(tmp_path: Path) -> None:
+    source, layout = tmp_path / "model", f"oci:{tmp_path}/layout:v1"
+    source.mkdir()
+    (source / "config.json").write_text("{}")
+    pushed = imported("push", source, layout, "--quiet")
+    pulled = imported("pull", layout, tmp_path / "pulled", "--quiet")
+    needless = {"ocibridge.verbs.reports", "ocibridge.formats.tree.settings_file", "tomllib", CARTON, MLSTEAM}
+    for modules in (pushed, pulled):
+        assert modules & (NETWORK | needless) == set()
+        assert not any(each.startswith("ocibridge.formats.zip") for each in modules)
+
+
+def test_what_is_left_at_the_end_is_not_looked_through() -> None:
+    program = (
+        "import atexit, gc; from ocibridge.cli.main import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count()))\n"
+        "main(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout.split()[-1]) > 0
+
+
 def test_no_plugin_of_pydantic_is_looked_for(carton: Path, tmp_path: Path) -> None:
     entry = tmp_path / "curious-1.dist-info"
     entry.mkdir()
@@ -81,5 +103,12 @@ def test_only_the_command_that_is_called_is_declared(word: str, declared: set[st
         return set(next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction)).choices)
 
     everything = commands(build_parser())
-    assert len(everything) == 10
+    assert len(everything) == 12
     assert commands(build_parser(word)) == (declared or everything)
+
+
+def test_httpx_is_imported_without_its_command_line() -> None:
+    program = "import sys; from ocibridge.cli.main import main; main(['--version']); import httpx; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert "httpx" in done.stdout.split()
+    assert not {"click", "rich", "pygments"} & set(done.stdout.split())

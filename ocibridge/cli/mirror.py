@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocibridge mirror`: many models, kept in step."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import options
+from .mirrored import number, plan_lines, run_lines, summary
+from .output import note, result, say, warn
+from .values import count
+
+if TYPE_CHECKING:
+    from ..mirror.job import Job
+    from ..mirror.reports import MirrorItem, MirrorPlan, MirrorReport
+    from ..mirror.shards import Shard
+
+_EXAMPLE = "ocibridge mirror {} job.yaml"
+
+
+def add(commands: options.Commands[Any]) -> None:
+    """Declare the command and its own commands."""
+    parser = options.add_command(
+        commands, "mirror", "Keep registries and layouts in step, as a job file says.", _EXAMPLE.format("run")
+    )
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.set_defaults(run=lambda _: parser.print_help())
+    _add_run(parts)
+    _add_plan(parts)
+    _add_check(parts)
+
+
+def _add_run(commands: options.Commands[Any]) -> None:
+    parser = options.add_command(
+        commands,
+        "run",
+        "Copy what is missing at the targets of a job.",
+        _EXAMPLE.format("run"),
+        "run the same command again; it goes on with what is missing",
+    )
+    parser.set_defaults(run=_run)
+    _add_job(parser)
+    parser.add_argument("--plan", type=Path, metavar="FILE", help="do exactly what this plan says ('mirror plan')")
+    parser.add_argument(
+        "--executor",
+        choices=("threads", "processes", "dask"),
+        default="threads",
+        help="where the work is done (default: threads of this process)",
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://10.0.0.1:8786")
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="tags at the same time (default: 'parallel' of the job, else 4)"
+    )
+    parser.add_argument("--abort-on-error", action="store_true", help="end with the first failure")
+    parser.add_argument(
+        "--follow", action="store_true", help="run again and again, at the 'interval' or 'schedule' of each entry"
+    )
+    group = parser.add_argument_group("reports")
+    group.add_argument(
+        "--report",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="write the report to FILE.json, or as a page to FILE.html (may be given several times)",
+    )
+    group.add_argument("--metrics", type=Path, metavar="FILE", help="write metrics for node-exporter to FILE.prom")
+    group.add_argument("--push-gateway", metavar="URL", help="send metrics to a Prometheus push gateway")
+    group.add_argument(
+        "--metrics-name", metavar="NAME", help="label 'mirror' of the metrics (default: name of the job file)"
+    )
+    options.add_progress(parser)
+
+
+def _add_plan(commands: options.Commands[Any]) -> None:
+    parser = options.add_command(
+        commands, "plan", "Say what a run would do, and change nothing.", _EXAMPLE.format("plan")
+    )
+    parser.set_defaults(run=_plan)
+    _add_job(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan for 'mirror run --plan'")
+    options.add_progress(parser)
+
+
+def _add_check(commands: options.Commands[Any]) -> None:
+    parser = options.add_command(
+        commands,
+        "check",
+        "Check a job file, and every blob at its targets; the status is 0 only where nothing is missing.",
+        _EXAMPLE.format("check"),
+    )
+    parser.set_defaults(run=_check)
+    _add_job(parser, journal=False)
+    options.add_progress(parser)
+
+
+def _add_job(parser: options.Parser, *, journal: bool = True) -> None:
+    parser.add_argument("job", metavar="JOB", type=Path, help="the job file (docs/mirror-job.md)")
+    parser.add_argument(
+        "--shard",
+        metavar="INDEX/COUNT",
+        help="only one part of the job, counted from 0; /COUNT takes the index from JOB_COMPLETION_INDEX",
+    )
+    if journal:
+        parser.add_argument(
+            "--walk", action="store_true", help="ask the targets for every blob, whatever the journal says"
+        )
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
+            "--journal", type=Path, metavar="FILE", help="notes of earlier runs (default: one for each job and user)"
+        )
+        group.add_argument("--no-journal", action="store_true", help="neither use nor keep notes")
+    options.add_json(parser)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from ..errors import StoreError, UsageError
+    from ..mirror.executors import executor_of
+    from ..mirror.run import RunOptions, mirror_run, workers_of
+    from .progress import shown
+
+    job = _load(args)
+    shard = _shard(args.shard)
+    _check_reports(args)
+    if args.follow and args.plan:
+        raise UsageError("a plan is executed once, and --follow never ends", hint="leave out one of the two")
+    plan = _read_plan(args.plan) if args.plan else None
+    settings = RunOptions(args.workers, shard, args.walk, args.abort_on_error, args.executor)
+
+    def once(entries: frozenset[int] | None = None) -> MirrorReport:
+        started = time.monotonic()
+        with shown(args) as progress, executor_of(args.executor, workers_of(job, settings), args.scheduler) as executor:
+            report = mirror_run(
+                job,
+                plan=plan,
+                executor=executor,
+                options=settings,
+                entries=entries,
+                journal=_journal(args, shard),
+                on_item=_teller(args),
+                progress=progress,
+            )
+        if args.json:
+            result(report.to_json())
+        else:
+            warn(report.warnings)
+            result(*run_lines(report))
+            if not args.quiet:
+                say(summary(report, time.monotonic() - started))
+        _write_reports(args, report)
+        return report
+
+    if args.follow:
+        from ..mirror.follow import follow
+
+        follow(job, lambda entries: once(entries), say)
+        return
+    report = once()
+    failed = report.counts.get("failed", 0)
+    if failed:
+        raise StoreError(
+            f"{failed} of {len(report.items)} could not be brought into step",
+            hint="the output says why; run the same command again, and it goes on with these",
+        )
+
+
+def _plan(args: argparse.Namespace) -> None:
+    plan = _planned(args, walk=args.walk, journal=_journal(args, _shard(args.shard)))
+    _show(args, plan, "plan")
+    if args.output:
+        from ..mirror.files import write_text
+
+        write_text(args.output, plan.to_json() + "\n")
+    _unless_failed(plan)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from ..errors import StoreError
+
+    plan = _planned(args, walk=True, journal=None)
+    _show(args, plan, "check")
+    _unless_failed(plan)
+    behind = plan.counts.get("copy", 0)
+    if behind:
+        raise StoreError(
+            f"{number(behind, 'tag')} {'is' if behind == 1 else 'are'} not in step",
+            hint=f"run 'ocibridge mirror run {args.job} --walk'",
+        )
+
+
+def _load(args: argparse.Namespace) -> Job:
+    """The job; of several mistakes in its file, each is said on a line of its own."""
+    from ..errors import FormatError
+    from ..mirror.job import Job
+    from ..mirror.yamlfile import YamlError
+
+    try:
+        return Job.load(args.job)
+    except YamlError as exc:
+        if args.json or len(exc.problems) == 1:
+            raise
+        for problem in exc.problems:
+            say(problem)
+        raise FormatError(f"there are {len(exc.problems)} mistakes in {args.job}", hint="they stand above") from None
+
+
+def _planned(args: argparse.Namespace, *, walk: bool, journal: Path | None) -> MirrorPlan:
+    from ..mirror.plan import mirror_plan
+    from .progress import shown
+
+    job = _load(args)
+    with shown(args) as progress:
+        plan = mirror_plan(job, shard=_shard(args.shard), walk=walk, journal=journal, progress=progress)
+    if not args.json:
+        warn(job.warnings)
+    return plan
+
+
+def _show(args: argparse.Namespace, plan: MirrorPlan, word: str) -> None:
+    if args.json:
+        result(plan.to_json())
+    else:
+        result(*plan_lines(plan, word))
+
+
+def _unless_failed(plan: MirrorPlan) -> None:
+    if plan.failures:
+        from ..errors import StoreError
+
+        raise StoreError(f"{number(len(plan.failures), 'source')} could not be looked at", hint="the output says why")
+
+
+def _read_plan(path: Path) -> MirrorPlan:
+    from ..mirror.files import read_plan
+
+    return read_plan(path)
+
+
+def _shard(text: str | None) -> Shard | None:
+    from ..mirror.shards import Shard
+
+    return None if text is None else Shard.parse(text)
+
+
+def _journal(args: argparse.Namespace, shard: Shard | None) -> Path | None:
+    if args.no_journal:
+        return None
+    if args.journal is not None:
+        return Path(args.journal)
+    from ..mirror.files import journal_path
+
+    return journal_path(args.job, shard)
+
+
+def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
+    """Says each tag as it is done: as JSON lines where these are asked for."""
+    if args.progress != "json" or args.quiet:
+        return None
+    return lambda item: note('{"event": "tag", "tag": ' + item.model_dump_json(by_alias=True) + "}")
+
+
+def _check_reports(args: argparse.Namespace) -> None:
+    """What cannot be written anyhow is found out before a run that may take hours."""
+    from ..errors import UsageError
+
+    for path in args.report:
+        if path.suffix not in (".json", ".html"):
+            raise UsageError(f"the report {path} is neither .json nor .html", hint="name it with one of the two")
+    if args.metrics or args.push_gateway:
+        from ..mirror.metrics import check_metrics
+
+        check_metrics(args.metrics, args.push_gateway)
+    elif args.metrics_name:
+        raise UsageError("--metrics-name names what is not asked for", hint="add --metrics or --push-gateway")
+
+
+def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
+    """Write all that were asked for, even where one of them fails; the last failure is raised, the others are said."""
+    from ..errors import OcibridgeError
+
+    problem: OcibridgeError | None = None
+    for write in _writers(args, report):
+        try:
+            write()
+        except OcibridgeError as exc:
+            if problem:
+                warn([problem.message])
+            problem = exc
+    if problem:
+        raise problem
+
+
+def _writers(args: argparse.Namespace, report: MirrorReport) -> Iterator[Callable[[], None]]:
+    from ..mirror.files import write_text
+
+    for path in args.report:
+        if path.suffix == ".json":
+            yield partial(write_text, path, report.to_json() + "\n")
+        else:
+            from ..mirror.html import report_page
+
+            yield partial(write_text, path, report_page(report))
+    if args.metrics:
+        from ..mirror.metrics import write_textfile
+
+        yield partial(write_textfile, report, args.metrics, name=args.metrics_name)
+    if args.push_gateway:
+        from ..mirror.metrics import push_gateway
+
+        yield partial(push_gateway, report, args.push_gateway, name=args.metrics_name)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans and runs of mirror jobs, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .output import columns, human_size, human_time, printable
+
+if TYPE_CHECKING:
+    from ..mirror.reports import Failure, MirrorPlan, MirrorReport, Moves
+
+
+def number(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    Example:
+        >>> number(1, "tag"), number(2, "tag")
+        ('1 tag', '2 tags')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
+    """What a run would do: a line for each tag that is not in step, and the sums, which begin with `word`."""
+    rows = [
+        (item.action, item.source or "", "->" if item.source else "", item.target, _reason(item.reason, item.moves))
+        for item in plan.items
+        if item.action != "skip"
+    ]
+    lines = columns(rows) if rows else []
+    for source, problem in plan.failures.items():
+        lines.append(printable(f"  failed  {source}: {_sentence(problem)}"))
+    counts = plan.counts
+    parts = [f"{counts.get('copy', 0)} to copy" + (f" ({_bytes(plan.totals)})" if _moves(plan.totals) else "")]
+    parts += _skipped([item.reason for item in plan.items if item.action == "skip"])
+    for action, words in (("prune", "to prune"), ("keep", "kept though the source does not have them")):
+        if counts.get(action):
+            parts.append(f"{counts[action]} {words}")
+    if plan.failures:
+        parts.append(f"{len(plan.failures)} failed")
+    return [*lines, f"{word}: " + ", ".join(parts)]
+
+
+def run_lines(report: MirrorReport) -> list[str]:
+    """A line for each tag with which something was done, and at the end for each with which something went wrong."""
+    rows = []
+    for item in sorted(report.items, key=lambda each: each.outcome == "failed"):
+        if item.outcome == "skipped":
+            continue
+        also = "".join(f", also {each}" for each in item.also)
+        why = _sentence(item.error) if item.error else _reason(item.reason, item.moves) + also
+        rows.append((item.outcome, item.source or "", "->" if item.source else "", item.target, why))
+    return columns(rows, indent="") if rows else []
+
+
+def summary(report: MirrorReport, seconds: float) -> str:
+    """What was done, and what was saved."""
+    counts = report.counts
+    parts = [f"{counts['copied']} copied"] if counts.get("copied") else []
+    parts += _skipped([item.reason for item in report.items if item.outcome == "skipped"])
+    parts += [f"{counts[outcome]} {outcome}" for outcome in ("pruned", "kept", "failed") if counts.get(outcome)]
+    totals = report.totals
+    moved = f"{human_size(totals.copied_bytes)} moved"
+    saved = totals.mounted_bytes + totals.present_bytes
+    saved_blobs = ((totals.mounted, "mounted"), (totals.present, "there already"))
+    if saved:
+        how = [f"{count} {word}" for count, word in saved_blobs if count]
+        moved += f", {human_size(saved)} did not have to (blobs: {', '.join(how)})"
+    resumed = f"; a run that was interrupted had done {report.resumed} of them" if report.resumed else ""
+    return f"mirrored: {', '.join(parts) or 'nothing to do'}; {moved}, in {human_time(seconds)}{resumed}"
+
+
+def _skipped(reasons: Sequence[str]) -> list[str]:
+    """Tags that need nothing, and tags that nobody wants: not the same to whoever looks for one of them."""
+    from ..mirror.reports import IN_STEP
+
+    in_step = reasons.count(IN_STEP)
+    found = [f"{in_step} in step"] if in_step else []
+    return [*found, f"{len(reasons) - in_step} left out by the filter for models"] if len(reasons) > in_step else found
+
+
+def _reason(reason: str, moves: Moves) -> str:
+    return f"{reason} ({_bytes(moves)})" if _moves(moves) else reason
+
+
+def _moves(moves: Moves) -> bool:
+    return bool(moves.copied or moves.mounted)
+
+
+def _bytes(moves: Moves) -> str:
+    parts = []
+    if moves.copied:
+        parts.append(f"{number(moves.copied, 'blob')}, {human_size(moves.copied_bytes)}")
+    if moves.mounted:
+        parts.append(f"{moves.mounted} mounted, {human_size(moves.mounted_bytes)}")
+    return "; ".join(parts)
+
+
+def _sentence(problem: Failure) -> str:
+    return problem.message + (f"; {problem.hint}" if problem.hint else "")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What belongs to a reference: found out without moving a blob, and alike on both sides of an air gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..content import Content, Reader
+from ..errors import NotFound
+from ..model import ByteCount, ignore_bytes
+from ..oci import Descriptor
+from ..settings import Limits
+from ..stores.base import Store
+from ..transfer.graph import Graph, Node, node_of, read_node
+from .lock import Held
+
+
+class Recorder(Store):
+    """A target that takes every manifest, and claims to have every blob: what is copied to it is known, and not moved.
+
+    Args:
+        name: Other than that of any other store of the run.
+        limits: See `ocibridge.settings.Limits`.
+
+    Attributes:
+        heads: Digests by tag.
+    """
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name = name
+        self.limits = limits
+        self.heads: dict[str, str] = {}
+        self._nodes: dict[str, Node] = {}
+        self._referrers: dict[str, list[Descriptor]] = {}
+
+    def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
+        node = self._nodes.get(self.heads.get(version, version))
+        if node is None:
+            raise NotFound(f"{self.name} has no manifest {version}")
+        return node.data, node.descriptor.media_type
+
+    def _open_blob(self, descriptor: Descriptor, offset: int) -> Reader:
+        raise NotFound(f"{self.name} has no blobs")
+
+    def head(self, version: str) -> Descriptor | None:
+        """Nothing: everything shall be brought."""
+        return None
+
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """Always true."""
+        return True
+
+    def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
+        """Nothing is kept."""
+
+    def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
+        """Take note of a manifest."""
+        descriptor = Descriptor.of(data, media_type)
+        if descriptor.digest not in self._nodes:
+            node = self._nodes[descriptor.digest] = node_of(descriptor, data, self.name)
+            if node.subject is not None:
+                self._referrers.setdefault(node.subject.digest, []).append(descriptor)
+        if tag is not None:
+            self.heads[tag] = descriptor.digest
+        return descriptor
+
+    def tags(self) -> Sequence[str]:
+        """Every tag, sorted."""
+        return sorted(self.heads)
+
+    def referrers(self, digest: str, artifact_type: str | None = None) -> Sequence[Descriptor]:
+        """Manifests that refer to `digest`, by digest."""
+        return sorted(self._referrers.get(digest, ()), key=lambda each: each.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that belongs to a reference.
+
+    Attributes:
+        root: What it leads to.
+        nodes: Manifests: each after those that an index lists, referrers behind what they refer to.
+        blobs: All blobs of these, each digest once.
+    """
+
+    root: Node
+    nodes: tuple[Node, ...]
+    blobs: tuple[Descriptor, ...]
+
+    @property
+    def held(self) -> Held:
+        """The same for a lock."""
+        return Held(
+            digest=self.root.digest,
+            manifests={each.digest: each.descriptor.size for each in self.nodes},
+            blobs={each.digest: each.size for each in self.blobs},
+        )
+
+
+def contents_of(store: Store, version: str) -> Contents:
+    """All that belongs to what a tag or digest names, as far as `store` has it.
+
+    Raises:
+        NotFound: there is no such manifest.
+        FormatError: a manifest is none that can be copied.
+        IntegrityError: a manifest is damaged.
+    """
+    root = read_node(store, version)
+    nodes: dict[str, Node] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.digest in nodes:
+            continue
+        below = Graph(store, node, stop=lambda child: child.digest in nodes).nodes
+        nodes.update((each.digest, each) for each in below)
+        for each in below:
+            waiting += [read_node(store, found.digest) for found in reversed(store.referrers(each.digest))]
+    blobs = {blob.digest: blob for node in nodes.values() for blob in node.blobs}
+    return Contents(root, tuple(nodes.values()), tuple(blobs.values()))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files around a run: plans that are read again, reports, and where its journal is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from .. import settings
+from ..errors import FormatError, reading, writing
+from ..oci.document import first_problem
+from .reports import MirrorPlan
+from .shards import Shard
+
+_LARGEST_PLAN = 256 * settings.MiB
+
+
+def journal_path(job: str | os.PathLike[str], shard: Shard | None = None) -> Path | None:
+    """Where the notes on a job are kept for this user; None where there is no home for them."""
+    home = settings.cache_dir()
+    if home is None:
+        return None
+    name = hashlib.sha256(str(Path(job).absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    part = "" if shard is None else f"-{shard.index}-{shard.count}"
+    return home / "mirror" / f"{name}{part}.jsonl"
+
+
+def read_plan(path: Path) -> MirrorPlan:
+    """A plan that `mirror plan --output` wrote.
+
+    Raises:
+        SourceError: it cannot be read.
+        FormatError: it is no plan.
+    """
+    with reading(path):
+        data = path.read_bytes() if path.stat().st_size <= _LARGEST_PLAN else b""
+    try:
+        return MirrorPlan.model_validate_json(data)
+    except ValidationError as exc:
+        raise FormatError(
+            f"{path} is no plan of a mirror job: {first_problem(exc)}", hint="make one with 'ocibridge mirror plan -o'"
+        ) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file, or leave what was there.
+
+    Raises:
+        DestinationError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
+    with writing(path):
+        try:
+            part.write_text(text, encoding="utf-8", newline="\n")
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise

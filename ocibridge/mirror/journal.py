@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What earlier runs of a job have done, so that the next one can ask less, and go on where one was killed.
+
+One JSON object a line, appended; a torn last line is what a killed process leaves. Nothing in it is trusted alone: a
+tag is left out of the work only if the target, when asked, still has the digest that is written here. What the notes
+save is the second question, whether all blobs are there too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import DestinationError, writing
+from ..locks import take
+
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_VERSION = 1
+
+Known = dict[str, tuple[str, str, str]]
+"""Digests at source and target of each tag that was finished, and the way in which it was copied."""
+
+
+class MirrorJournal:
+    """The notes on one job.
+
+    Args:
+        path: The file; None keeps notes for this process only.
+
+    Attributes:
+        unfinished: Targets that an earlier run had finished before it was stopped; empty where it came to its end.
+        blobs: `(repository, digest)` of the blobs that it had brought.
+
+    Raises:
+        DestinationError: it cannot be written, or another run of the job is using it.
+
+    Example:
+        >>> with MirrorJournal(None) as journal:
+        ...     journal.done("localhost:5000/models/digits:v1", "sha256:aa", "sha256:aa")
+        ...     journal.known("localhost:5000/models/digits:v1")
+        ('sha256:aa', 'sha256:aa')
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._done: Known = {}
+        self.unfinished: frozenset[str] = frozenset()
+        self.blobs: frozenset[tuple[str, str]] = frozenset()
+        self._file = -1
+        if path is None:
+            return
+        try:
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = os.open(path, _OPEN, 0o600)
+        except DestinationError as exc:
+            raise DestinationError(
+                f"the journal cannot be kept: {exc.message}",
+                hint="choose another place with --journal FILE, or do without it: --no-journal",
+            ) from exc
+        try:
+            if not take(self._file):
+                raise DestinationError(
+                    f"the journal {path} is in use: another run of this job is under way",
+                    hint="wait until it ends, or give this one a journal of its own with --journal FILE",
+                )
+            self._load()
+            self._write({"run": _VERSION})
+        except BaseException:
+            self.close()
+            raise
+
+    def known(self, target: str, way: str = "") -> tuple[str, str] | None:
+        """The digests at source and target that the tag `target` had when all below it was known to be there.
+
+        Args:
+            target: The tag.
+            way: How it is copied now; what was copied in another way may lack something.
+        """
+        return known_in(self._done, target, way)
+
+    def blob(self, digest: str, size: int, target: str, action: str) -> None:
+        """A blob has come to the repository `target`: `copied`, `mounted`, or `present` there already."""
+        self._write({"blob": digest, "size": size, "target": target, "action": action})
+
+    def done(self, target: str, source_digest: str, digest: str, way: str = "") -> None:
+        """The tag `target` has all that belongs to it, if it is copied in this way."""
+        with self._lock:
+            self._done[target] = (source_digest, digest, way)
+        self._write(_done_line(target, source_digest, digest, way))
+
+    def forget(self, target: str) -> None:
+        """Nothing is known of the tag `target` any more."""
+        with self._lock:
+            known = self._done.pop(target, None)
+        if known:
+            self._write({"forget": target})
+
+    def finish(self) -> None:
+        """The run has come to its end."""
+        self._write({"end": True})
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> MirrorJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, fields: dict[str, object]) -> None:
+        with self._lock:
+            if self._path is None or self._file < 0:
+                return
+            with writing(self._path):
+                _write_all(self._file, _line(fields))
+
+    @staticmethod
+    def read(path: Path) -> Known:
+        """What `known_in` is asked of; empty where there is no such file."""
+        try:
+            return _Notes(path.read_bytes()).done
+        except OSError:
+            return {}
+
+    def _load(self) -> None:
+        assert self._path is not None
+        with writing(self._path), os.fdopen(os.dup(self._file), "rb") as file:
+            data = file.read()
+        notes = _Notes(data)
+        self._done = notes.done
+        if notes.ended:
+            if data:
+                self._shorten()
+            return
+        self.unfinished, self.blobs = frozenset(notes.seen), frozenset(notes.blobs)
+        if not data.endswith(b"\n"):
+            # The next line must not be joined to a torn one.
+            with writing(self._path):
+                os.ftruncate(self._file, data.rfind(b"\n") + 1)
+
+    def _shorten(self) -> None:
+        """Keep of runs that came to their end only what the next one needs."""
+        assert self._path is not None
+        lines: list[dict[str, object]] = [{"run": _VERSION}]
+        lines += [_done_line(target, *found) for target, found in self._done.items()]
+        lines.append({"end": True})
+        # Written in place, as the lock is on this file; a torn one costs questions, and nothing else.
+        with writing(self._path):
+            os.ftruncate(self._file, 0)
+            _write_all(self._file, b"".join(map(_line, lines)))
+
+
+class _Notes:
+    """The lines of a journal, read; what cannot be understood is passed over."""
+
+    def __init__(self, data: bytes) -> None:
+        self.done: Known = {}
+        self.seen: set[str] = set()
+        self.blobs: set[tuple[str, str]] = set()
+        self.ended = True
+        for line in data.split(b"\n")[:-1]:
+            with suppress(ValueError, TypeError, KeyError, AttributeError):
+                self._apply(json.loads(line))
+
+    def _apply(self, fields: dict[str, Any]) -> None:
+        if "run" in fields:
+            if self.ended:
+                self.seen.clear()
+                self.blobs.clear()
+            self.ended = False
+        elif "end" in fields:
+            self.ended = True
+        elif "done" in fields:
+            found = str(fields["source"]), str(fields["digest"]), str(fields.get("way", ""))
+            self.done[str(fields["done"])] = found
+            self.seen.add(str(fields["done"]))
+        elif "blob" in fields:
+            self.blobs.add((str(fields["target"]), str(fields["blob"])))
+        elif "forget" in fields:
+            self.done.pop(str(fields["forget"]), None)
+            self.seen.discard(str(fields["forget"]))
+
+
+def known_in(known: Known, target: str, way: str) -> tuple[str, str] | None:
+    """See `MirrorJournal.known`."""
+    found = known.get(target)
+    return found[:2] if found and found[2] == way else None
+
+
+def _done_line(target: str, source_digest: str, digest: str, way: str) -> dict[str, object]:
+    line: dict[str, object] = {"done": target, "source": source_digest, "digest": digest}
+    return line | {"way": way} if way else line
+
+
+def _line(fields: dict[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bridge on the way: what the target gets beside, or instead of, what the source has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..errors import FormatError
+from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, Descriptor, Reference
+from ..stores.base import Store
+from ..transfer import DigestCache, Progress
+from ..verbs.artifacts import Fetched, fetch_artifact
+from ..verbs.convert import plan_rewording, reword_into
+from ..verbs.image import sibling_reference
+from ..verbs.ollama import SUFFIX, stored_sibling
+from ..verbs.reports import ConvertReport
+from ..volume.prepare import checked_artifact, prepare_into
+from .sites import Sites
+
+if TYPE_CHECKING:
+    from .job import Entry
+
+SIBLINGS = (settings.IMAGE_SUFFIX, SUFFIX)
+"""What the tags of a model's siblings have after its own."""
+_CONCURRENCY = 2
+"""Layers of one model that are wrapped at the same time; several models are worked on beside it."""
+
+
+def reworded(entry: Entry, source: Reference, target: Reference, sites: Sites, progress: Progress) -> ConvertReport:
+    """Bring an artifact to the target in the dialect that the job asks for.
+
+    Raises:
+        OcibridgeError: see `ocibridge.convert`.
+    """
+    assert entry.dialect is not None
+    store = sites.store(source)
+    fetched = fetch_artifact(store, source)
+    plan = plan_rewording(fetched, store, entry.dialect, _CONCURRENCY, progress)
+    place = sites.store(target, create=True)
+    with DigestCache(None) as cache:
+        return reword_into(plan, fetched, store, source, place, target, entry.dialect, cache, _CONCURRENCY, progress)
+
+
+def bridge(entry: Entry, target: Reference, sites: Sites, progress: Progress) -> list[str]:
+    """Make the siblings that the job asks for beside an artifact that has come to the target.
+
+    One that is there and belongs to this artifact is left as it is, and what is no model has none.
+
+    Returns:
+        References of those that were made.
+
+    Raises:
+        OcibridgeError: the model cannot have such a sibling, or the target refused it.
+    """
+    if not entry.also or target.version.endswith(SIBLINGS):
+        return []
+    store = sites.store(target)
+    fetched = _model(store, target)
+    if fetched is None:
+        return []
+    made = []
+    if "image" in entry.also and not _has_image(store, target, fetched.descriptor):
+        checked = checked_artifact(store, target, _CONCURRENCY, progress)
+        with DigestCache(None) as cache:
+            made.append(_image(checked, store, target, cache, progress))
+    if "ollama" in entry.also and (fetched.artifact.model.format == "ollama"):
+        sibling = stored_sibling(fetched, store, target)
+        there = store.head(sibling.reference.version)
+        if there != Descriptor.of(sibling.data, MEDIA_TYPE_DOCKER_MANIFEST):
+            sibling.publish(store)
+            made.append(str(sibling.reference))
+    return made
+
+
+def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache, progress: Progress) -> str:
+    place = sibling_reference(target)
+    prepare_into(
+        fetched,
+        store,
+        target,
+        store,
+        place,
+        settings.PLATFORMS,
+        cache=cache,
+        concurrency=_CONCURRENCY,
+        progress=progress,
+    )
+    return str(place)
+
+
+def _model(store: Store, target: Reference) -> Fetched | None:
+    try:
+        return fetch_artifact(store, target)
+    except FormatError:
+        return None
+
+
+def _has_image(store: Store, target: Reference, artifact: Descriptor) -> bool:
+    there = store.head(sibling_reference(target).version)
+    if there is None or there.media_type != MEDIA_TYPE_INDEX:
+        return False
+    # Its subject says whose sibling it is: the tag may be left from an earlier version.
+    return any(each.digest == there.digest for each in store.referrers(artifact.digest))

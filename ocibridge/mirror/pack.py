@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many references, with all that belongs to them, into one archive for the other side of an air gap."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..content import BytesContent, Content
+from ..errors import UsageError
+from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
+from ..oci.manifest import ANNOTATION_REF_NAME
+from ..paths import show
+from ..stores.base import Store
+from ..stores.bundle import BundleWriter
+from ..stores.content import BlobContent
+from ..stores.imageindex import Entry
+from ..transfer import Progress, Task
+from ..transfer.carry import Carrier, CarryOptions
+from ..transfer.graph import Node
+from ..transfer.progress import reported
+from ..transfer.shared import Shared
+from ..transfer.workers import Workers
+from ..verbs.copy import carry_siblings
+from ..verbs.sources import open_store
+from .contents import Contents, Recorder, contents_of
+from .lock import Lock
+from .names import Name, name_of
+from .packed import PackedReference, PackReport, VolumeReport
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+ANNOTATION_BLOBS_AT = "org.ocibridge.bundle.blobs-at"
+"""On an entry of `index.json`: repositories of the other side, as the sending side names them, that have blobs
+which the bundle lacks; with commas between them."""
+_PHASE = "packing"
+_SMALL = settings.MiB
+_AHEAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One name that the bundle is to hold.
+
+    Attributes:
+        name: The name.
+        contents: All that belongs to it.
+        source: Where it is.
+        unchanged: Whether the other side has it all.
+    """
+
+    name: Name
+    contents: Contents
+    source: Store
+    unchanged: bool
+
+
+def pack(
+    references: Sequence[str | Reference],
+    target: str | os.PathLike[str] | ArchiveReference,
+    *,
+    since: str | os.PathLike[str] | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    volume_size: int | None = None,
+    platforms: Sequence[str] = (),
+    referrers: bool = True,
+    digest_tags: bool = True,
+    siblings: bool = True,
+    force: bool = False,
+    registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> PackReport:
+    """Write references into one OCI image layout archive.
+
+    The same content gives the same bytes, in whichever order and from whichever registry it comes under its names.
+
+    Args:
+        references: Registry references or layouts; each leads to one name, `HOST/REPOSITORY:TAG`.
+        target: The archive, as a path or `oci-archive:FILE`.
+        since: Lock of what the other side has, which is left out.
+        lock: Where the lock of what the other side will have goes.
+        volume_size: Length of a volume in bytes; None writes one file.
+        platforms: See `CarryOptions`.
+        referrers: Whether what refers to the references comes along.
+        digest_tags: Whether tags `sha256-<hex>…` come along.
+        siblings: Whether the image and the Ollama manifest of a model come along.
+        force: Whether to replace the archive.
+        registry: How to talk to the registries.
+        concurrency: References that are looked at, and small blobs that are fetched, at the same time.
+        progress: Told what happens.
+
+    Raises:
+        UsageError: no reference, or two of one name.
+        NotFound: a reference leads to nothing.
+        IntegrityError: a source has other bytes than a digest promises.
+        StoreError: a source refused something, or could not be reached.
+        DestinationError: the archive cannot be written, or is there already.
+
+    Example:
+        >>> pack(["localhost:5000/models/digits:v1"], "models.tar")  # doctest: +SKIP
+    """
+    path = archive_path(target)
+    progress = progress or Progress()
+    known = Lock() if since is None else Lock.read(Path(since))
+    wanted = _wanted(references)
+    options = CarryOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
+    with ExitStack() as stack:
+        writer = stack.enter_context(BundleWriter(path, volume_size, force))
+        sources = _open(wanted.values(), registry, stack)
+        shared = Shared()
+        workers = Workers(concurrency, progress, list(sources.values()))
+        progress.plan("reading", len(wanted), 0)
+
+        def look(item: tuple[Name, Reference]) -> tuple[list[_Found], list[str]]:
+            task = Task("reading", item[0].text, 0)
+            with reported(progress, task):
+                return _look(*item, sources[item[1].name], options, shared, siblings, known)
+
+        looked = workers.map(look, list(wanted.items()))
+        found = {each.name.text: each for every, _ in looked for each in every}
+        warnings = list(dict.fromkeys(text for _, every in looked for text in every))
+        ordered = [found[text] for text in sorted(found)]
+        written = _write(writer, [each for each in ordered if not each.unchanged], known, concurrency, progress)
+        warnings += [text for source in sources.values() for text in source.warnings if text not in warnings]
+    held = {each.name.text: each.contents.held for each in ordered}
+    if lock is not None:
+        known.joined(held).write(Path(lock))
+    return PackReport(
+        archive=str(path),
+        references=[_packed(each) for each in ordered],
+        manifests=written.manifests,
+        blobs=written.blobs,
+        blob_bytes=written.blob_bytes,
+        left_out=len(written.left),
+        left_out_bytes=sum(written.left.values()),
+        volumes=written.volumes,
+        lock=None if lock is None else os.fspath(lock),
+        warnings=warnings,
+    )
+
+
+def archive_path(target: str | os.PathLike[str] | ArchiveReference) -> Path:
+    """The file that a path or `oci-archive:FILE` names.
+
+    Raises:
+        UsageError: it names a tag, too.
+    """
+    if isinstance(target, str) and target.startswith("oci-archive:"):
+        target = parse_reference(target)  # type: ignore[assignment]
+    if not isinstance(target, ArchiveReference):
+        return Path(target)
+    if target.tag or target.digest:
+        raise UsageError(f"{target} names a tag", hint=f"leave it out: every reference keeps its own in {target.name}")
+    return target.path
+
+
+def _wanted(references: Sequence[str | Reference]) -> dict[Name, Reference]:
+    """The references by their names in the bundle.
+
+    Raises:
+        InvalidReference: one is none.
+        UsageError: there is none, or two have one name.
+    """
+    found: dict[Name, Reference] = {}
+    for each in references:
+        reference = parse_reference(each) if isinstance(each, str) else each
+        name = name_of(reference)
+        if found.setdefault(name, reference) != reference:
+            raise UsageError(
+                f"{reference} and {found[name]} would both be called {show(name.text)}",
+                hint="pack them into two archives",
+            )
+    if not found:
+        raise UsageError("there is nothing to pack", hint="name one reference or more")
+    return found
+
+
+def _open(references: Iterable[Reference], registry: RegistryOptions | None, stack: ExitStack) -> dict[str, Store]:
+    """The stores of some references by their names; the connections end with `stack`."""
+    from ..stores.registry import Hosts, RegistryOptions, RegistryStore
+
+    options = registry or RegistryOptions()
+    hosts = stack.enter_context(Hosts())
+    stores: dict[str, Store] = {}
+    addresses = {each.host.lower() for each in references if isinstance(each, RegistryReference)}
+    if len(addresses) > 1 and (options.username is not None or options.cert_file is not None):
+        raise UsageError(
+            "user, password and client certificate are for one registry, and the references are in several",
+            hint="log in to each with 'ocibridge login HOST'",
+        )
+    for each in references:
+        if each.name not in stores:
+            store = RegistryStore(each, options, hosts) if isinstance(each, RegistryReference) else open_store(each)
+            stores[each.name] = stack.enter_context(store)
+    return stores
+
+
+def _look(
+    name: Name,
+    reference: Reference,
+    source: Store,
+    options: CarryOptions,
+    shared: Shared,
+    siblings: bool,
+    known: Lock,
+) -> tuple[list[_Found], list[str]]:
+    """What a reference brings with it, under which names, and warnings; no blob is fetched."""
+    recorder = Recorder(f"the contents of {name.text}", source.limits)
+    carrier = Carrier(source, recorder, options, shared)
+    carried = [carrier.carry(reference.version, name.tag)]
+    if siblings and name.tag is not None:
+        tagged = replace(reference, tag=name.tag, digest=None)
+        carried += [each for _, each in carry_siblings(carrier, tagged, tagged, carried[0])]
+    named = [
+        (Name(f"{name.repository}:{tag}" if name.repository else tag, name.repository, tag), tag)
+        for tag in recorder.tags()
+    ]
+    if name.tag is None:
+        named.append((name, carried[0].descriptor.digest))
+    found = []
+    for each, version in named:
+        contents = contents_of(recorder, version)
+        held = known.references.get(each.text)
+        found.append(_Found(each, contents, source, held is not None and held.covers(contents.held)))
+    return found, [text for each in carried for text in each.warnings]
+
+
+@dataclass(slots=True)
+class _Written:
+    """What went into the archive."""
+
+    volumes: list[VolumeReport]
+    left: dict[str, int]
+    manifests: int
+    blobs: int
+    blob_bytes: int
+
+
+def _write(
+    writer: BundleWriter, found: Sequence[_Found], known: Lock, concurrency: int, progress: Progress
+) -> _Written:
+    there = {digest for held in known.references.values() for digest in held.blobs}
+    left: dict[str, int] = {}
+    manifests: dict[str, Node] = {}
+    blobs: dict[str, int] = {}
+    items: list[tuple[Descriptor, Content, Store | None]] = []
+    for each in found:
+        for node in each.contents.nodes:
+            for blob in node.blobs:
+                if blob.digest in there:
+                    left[blob.digest] = blob.size
+                elif blob.digest not in blobs:
+                    blobs[blob.digest] = blob.size
+                    items.append((blob, BlobContent(each.source, blob), each.source))
+            if node.digest not in manifests:
+                manifests[node.digest] = node
+                items.append((node.descriptor, BytesContent(node.data), None))
+    progress.plan(_PHASE, len(items), sum(descriptor.size for descriptor, _, _ in items))
+    with closing(_ahead(items, concurrency)) as ahead:
+        for descriptor, content in ahead:
+            task = Task(_PHASE, descriptor.digest, descriptor.size)
+            with reported(progress, task):
+                writer.add(descriptor, content, partial(progress.advance, task))
+    volumes = writer.publish(_entries(found, manifests, known.homes(left.keys())))
+    return _Written(
+        [VolumeReport(path=str(each.path), size=each.size, digest=each.digest) for each in volumes],
+        left,
+        len(manifests),
+        len(blobs),
+        sum(blobs.values()),
+    )
+
+
+def _ahead(
+    items: Sequence[tuple[Descriptor, Content, Store | None]], concurrency: int
+) -> Generator[tuple[Descriptor, Content], None, None]:
+    """The items in their order; small blobs are fetched while those before them are written."""
+    waiting: deque[tuple[Descriptor, Content, Future[bytes] | None]] = deque()
+    rest = iter(items)
+    with ThreadPoolExecutor(max(1, concurrency), thread_name_prefix="ocibridge") as pool:
+        try:
+            while True:
+                for descriptor, content, store in islice(rest, _AHEAD * concurrency - len(waiting)):
+                    fetched = None
+                    if store is not None and descriptor.size <= _SMALL:
+                        fetched = pool.submit(store.read_blob, descriptor, _SMALL)
+                    waiting.append((descriptor, content, fetched))
+                if not waiting:
+                    return
+                descriptor, content, fetched = waiting.popleft()
+                yield descriptor, content if fetched is None else BytesContent(fetched.result())
+        except BaseException:  # the consumer's, too
+            pool.shutdown(wait=False, cancel_futures=True)
+            for store in {id(each): each for _, _, each in items if each is not None}.values():
+                store.interrupt()
+            raise
+
+
+def _entries(found: Sequence[_Found], manifests: dict[str, Node], homes: dict[str, list[str]]) -> list[Entry]:
+    """`index.json`: the names in order, then what refers to others and has no name, by digest."""
+    entries = []
+    for each in found:
+        lists = [homes.get(blob.digest, ()) for blob in each.contents.blobs]
+        places = {place for every in lists if each.name.repository not in every for place in every if place}
+        annotations = {ANNOTATION_REF_NAME: each.name.text}
+        if places:
+            annotations = {ANNOTATION_BLOBS_AT: ",".join(sorted(places)), **annotations}
+        entries.append(_entry(each.contents.root, annotations))
+    named = {each.contents.root.digest for each in found}
+    nameless = [node for digest, node in sorted(manifests.items()) if node.subject is not None and digest not in named]
+    return entries + [_entry(each, None) for each in nameless]
+
+
+def _entry(node: Node, annotations: dict[str, str] | None) -> Entry:
+    own = parse_json(node.data, node.digest, len(node.data)).get("artifactType")
+    described = Descriptor(
+        media_type=node.descriptor.media_type,
+        digest=node.digest,
+        size=node.descriptor.size,
+        annotations=annotations,
+        artifact_type=own if isinstance(own, str) and own else None,
+    )
+    return described.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _packed(found: _Found) -> PackedReference:
+    return PackedReference(
+        name=found.name.text,
+        digest=found.contents.root.digest,
+        action="unchanged" if found.unchanged else "packed",
+        manifests=len(found.contents.nodes),
+        blobs=len(found.contents.blobs),
+        size=sum(each.size for each in found.contents.blobs),
+    )

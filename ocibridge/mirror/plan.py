@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mirror plan` and `mirror check`: what a run would do, from HEAD requests where these suffice."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import InvalidReference, OcibridgeError
+from ..oci import parse_reference
+from ..transfer import Progress, Task
+from .executors import each_done
+from .job import Job
+from .journal import MirrorJournal, known_in
+from .prune import Place, plan_prune
+from .reports import Failure, MirrorPlan, Moves, PlannedItem
+from .shards import Shard
+from .sites import Sites
+from .units import Expansion, expand
+from .work import Unit, Worker, failure, way_of
+
+WORKERS = 8
+"""Tags that are looked at at the same time: most of it is waiting."""
+
+
+def mirror_plan(
+    job: str | os.PathLike[str] | Job,
+    *,
+    shard: Shard | None = None,
+    walk: bool = False,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> MirrorPlan:
+    """What a run of a job would do; nothing is changed anywhere.
+
+    Args:
+        job: The job file.
+        shard: The part of it that is planned; None is all of it.
+        walk: Whether every target is asked for every blob, whatever the journal says: what `mirror check` does.
+        journal: File with the notes of earlier runs; None trusts none. It is read, and not written.
+        progress: Told what happens.
+
+    Raises:
+        SourceError: the job file cannot be read.
+        FormatError: it is not valid.
+    """
+    loaded = job if isinstance(job, Job) else Job.load(job)
+    progress = progress or Progress()
+    known = {} if journal is None else MirrorJournal.read(Path(journal))
+    worker = Worker(loaded)
+    items: list[tuple[int, PlannedItem]] = []
+    failures: dict[str, Failure] = {}
+    try:
+        work = expand(loaded, worker.sites, shard, listed=worker.listed)
+        for each in work.failures:
+            assert each.error is not None
+            failures[each.source or each.target] = each.error
+        ways = [way_of(entry) for entry in loaded.entries]
+        units = [
+            (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), walk=walk))
+            for number, unit in enumerate(work.units)
+        ]
+        progress.plan("planning", len(units), 0)
+
+        def look(each: tuple[int, Unit]) -> PlannedItem | Failure:
+            task = Task("planning", each[1].target, 0)
+            progress.start(task)
+            try:
+                return worker.plan(each[1])
+            except OcibridgeError as exc:
+                return failure(exc)
+            finally:
+                progress.finish(task, "done")
+
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="ocibridge-mirror") as pool:
+            try:
+                for (number, unit), future in each_done(pool, look, units, WORKERS):
+                    found = future.result()
+                    if isinstance(found, Failure):
+                        failures[unit.source] = found
+                    else:
+                        items.append((number, found))
+            except BaseException:
+                worker.interrupt()
+                raise
+        failed = {repository_of(unit.target) for _, unit in units if unit.source in failures}
+        failed |= {repository_of(each.target) for each in work.failures}
+        pruned = pruning(places_of(loaded, work), failed, worker.sites)
+    finally:
+        worker.close()
+    listed = [item for _, item in sorted(items, key=lambda each: each[0])] + pruned
+    return MirrorPlan(
+        job=str(loaded.path),
+        job_digest=loaded.digest,
+        items=listed,
+        failures=failures,
+        totals=Moves.sum(item.moves for item in listed),
+        counts=dict(Counter(item.action for item in listed)),
+    )
+
+
+def places_of(job: Job, work: Expansion) -> list[Place]:
+    """The repositories that are pruned, with all that any entry of the job brings to them."""
+    expected: dict[str, set[str]] = defaultdict(set)
+    backups: dict[str, set[str]] = defaultdict(set)
+    for group in work.groups:
+        entry = job.entries[group.entry]
+        expected[group.target.name] |= group.tags
+        backups[group.target.name] |= {each for each in (entry.backup, entry.prune.backup) if each}
+    found: dict[str, Place] = {}
+    for group in work.groups:
+        entry = job.entries[group.entry]
+        if group.mine and entry.prune is not None and entry.prune.enabled:
+            name = group.target.name
+            place = Place(group.entry, entry, group.target, frozenset(expected[name]), frozenset(backups[name]))
+            found.setdefault(name, place)
+    return list(found.values())
+
+
+def pruning(places: Sequence[Place], failed: set[str], sites: Sites) -> list[PlannedItem]:
+    """What is pruned, and what is kept; nothing is pruned where not everything was brought into step."""
+    found: list[PlannedItem] = []
+    for place in places:
+        try:
+            planned = plan_prune(place, sites)
+        except OcibridgeError as exc:
+            reason = f"its tags cannot be read: {exc.message}"
+            found.append(
+                PlannedItem(
+                    entry=place.number, action="keep", source=None, target=place.target.name, digest=None, reason=reason
+                )
+            )
+            continue
+        found += [unless_failed(item, failed) for item in planned]
+    return found
+
+
+def unless_failed(item: PlannedItem, failed: set[str]) -> PlannedItem:
+    """What is pruned, or that it is kept, as something of its repository failed."""
+    name = repository_of(item.target)
+    # What failed may be a registry as a whole, or all below a prefix.
+    if item.action != "prune" or not any(name == each or name.startswith(f"{each}/") for each in failed):
+        return item
+    reason = "not everything of this repository could be brought into step"
+    return item.model_copy(update={"action": "keep", "reason": reason})
+
+
+def repository_of(target: str) -> str:
+    """The repository of an item; where a registry could not be listed, the registry or prefix that it was for."""
+    try:
+        return parse_reference(target).name
+    except InvalidReference:
+        return target

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a mirror job says of itself: the plan, and the report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from ..verbs.base import Report
+
+PlannedAction = Literal["copy", "skip", "prune", "keep"]
+Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
+
+IN_STEP = "in step"
+"""The reason for skipping a tag of which nothing is missing at the target."""
+
+
+class Moves(Report):
+    """What happens, or has happened, to blobs and manifests.
+
+    Attributes:
+        copied: Blobs that move from the source to the target.
+        copied_bytes: Their size in bytes.
+        mounted: Blobs that the target's registry takes over from another of its repositories.
+        mounted_bytes: Their size in bytes.
+        present: Blobs that the target has.
+        present_bytes: Their size in bytes.
+        manifests: Manifests and indexes that are pushed, referrers among them.
+    """
+
+    copied: int = 0
+    copied_bytes: int = 0
+    mounted: int = 0
+    mounted_bytes: int = 0
+    present: int = 0
+    present_bytes: int = 0
+    manifests: int = 0
+
+    @staticmethod
+    def sum(moves: Iterable[Moves]) -> Moves:
+        """All of them together."""
+        total: dict[str, int] = {}
+        for each in moves:
+            for key in Moves.model_fields:
+                total[key] = total.get(key, 0) + getattr(each, key)
+        return Moves(**total)
+
+
+class PlannedItem(Report):
+    """One tag, and what would be done with it.
+
+    Attributes:
+        entry: Number of the `sync` entry in the job file, from 0.
+        action: `copy`, `skip` (source and target are in step), `prune` (delete the tag `target`), or `keep` (it would
+            be pruned, but for `reason`).
+        source: Reference with the tag; None where something is pruned.
+        target: Reference with the tag.
+        digest: Digest of the manifest or index that the tag shall have, or that is pruned.
+        replaces: Digest that the tag has at the target now; None where there is no such tag.
+        reason: Why, in a few words.
+        moves: What it would move.
+    """
+
+    entry: int
+    action: PlannedAction
+    source: str | None
+    target: str
+    digest: str | None
+    replaces: str | None = None
+    reason: str = ""
+    moves: Moves = Moves()
+
+
+class Failure(Report):
+    """What went wrong.
+
+    Attributes:
+        type: Name of the error's class.
+        message: One sentence.
+        hint: What to do next.
+    """
+
+    type: str
+    message: str
+    hint: str | None = None
+
+
+class MirrorPlan(Report):
+    """What a run of a job would do.
+
+    Attributes:
+        version: Of this document: 1.
+        job: Path of the job file as it was given.
+        job_digest: sha256 of its bytes; a plan is executed only with the job it was made from.
+        items: In the order of the job file.
+        failures: What could not be planned, by source reference.
+        totals: Sum of all `moves`.
+        counts: Number of items by action.
+    """
+
+    version: Literal[1] = 1
+    job: str
+    job_digest: str
+    items: list[PlannedItem]
+    failures: dict[str, Failure] = Field(default_factory=dict)
+    totals: Moves
+    counts: dict[str, int]
+
+
+class MirrorItem(Report):
+    """One tag, and what was done with it.
+
+    Attributes:
+        entry: Number of the `sync` entry in the job file, from 0.
+        outcome: `copied`, `skipped`, `pruned`, `kept` (not pruned, for `reason`) or `failed`.
+        source: Reference with the tag; None where something was to be pruned.
+        target: Reference with the tag.
+        digest: Digest of the manifest or index at the target; None where it is not known.
+        source_digest: The same at the source, where another dialect makes it another one.
+        replaced: Digest that the tag had at the target before.
+        reason: Why, in a few words.
+        moves: What moved.
+        also: References of siblings that were made on the way.
+        error: What went wrong.
+        started: Seconds since 1970.
+        seconds: How long it took.
+    """
+
+    entry: int
+    outcome: Outcome
+    source: str | None
+    target: str
+    digest: str | None = None
+    source_digest: str | None = None
+    replaced: str | None = None
+    reason: str = ""
+    moves: Moves = Moves()
+    also: list[str] = Field(default_factory=list)
+    error: Failure | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+
+
+class MirrorReport(Report):
+    """What a run did.
+
+    Attributes:
+        job: Path of the job file as it was given.
+        job_digest: sha256 of its bytes.
+        started: RFC 3339, UTC.
+        seconds: How long it took.
+        executor: `threads`, `dask`, or the name of the executor's class.
+        workers: Tags that were worked on at the same time.
+        shard: `3/16`, or None.
+        resumed: Tags that an earlier, interrupted run of this job had finished, and that were found to be in step.
+        items: In the order of the job file.
+        totals: Sum of all `moves`.
+        counts: Number of items by outcome.
+        warnings: What the user should know.
+    """
+
+    job: str
+    job_digest: str
+    started: str
+    seconds: float
+    executor: str
+    workers: int
+    shard: str | None = None
+    resumed: int = 0
+    items: list[MirrorItem]
+    totals: Moves
+    counts: dict[str, int]
+    warnings: list[str] = Field(default_factory=list)

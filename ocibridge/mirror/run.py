@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mirror run`: every tag of a job is brought into step, whatever happens to the others."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ..errors import OcibridgeError, UsageError
+from ..transfer import Progress, Task
+from .executors import each_done
+from .job import Job
+from .journal import MirrorJournal
+from .plan import places_of, pruning, repository_of, unless_failed
+from .prune import prune, still_to_prune
+from .remote import RemoteWork
+from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport, Moves
+from .shards import Shard
+from .units import Expansion, expand
+from .work import Unit, Worker, failure, way_of
+
+WORKERS = 4
+"""Tags that are worked on at the same time unless somebody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a job is run.
+
+    Attributes:
+        workers: Tags that are worked on at the same time; None is what the job says, else 4.
+        shard: The part of the job that is done here; None is all of it.
+        walk: Whether every target is asked for every blob, whatever the journal says.
+        abort_on_error: Whether the first failure ends the run.
+        executor_name: What the report calls the executor.
+    """
+
+    workers: int | None = None
+    shard: Shard | None = None
+    walk: bool = False
+    abort_on_error: bool = False
+    executor_name: str = "threads"
+
+
+def workers_of(job: Job, options: RunOptions) -> int:
+    """How many tags are worked on at the same time."""
+    return options.workers or job.parallel or WORKERS
+
+
+def mirror_run(
+    job: str | os.PathLike[str] | Job,
+    *,
+    plan: MirrorPlan | None = None,
+    executor: Executor | None = None,
+    options: RunOptions | None = None,
+    entries: Collection[int] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    on_item: Callable[[MirrorItem], None] | None = None,
+    progress: Progress | None = None,
+) -> MirrorReport:
+    """Bring the targets of a job into step with their sources.
+
+    A tag that fails does not keep the others from being done; the report says what failed and why. Whatever was
+    interrupted, the same call goes on: the targets are asked what they have.
+
+    Args:
+        job: The job file.
+        plan: From `mirror_plan`: exactly this is done, and nothing else.
+        executor: Where the work is done; threads of this process by default. For another one, each worker reads the
+            job file's text, which it is sent, with the environment that it has.
+        options: See `RunOptions`.
+        entries: Numbers of the `sync` entries that are run; None is all of them.
+        journal: File with the notes of earlier runs; None keeps none.
+        on_item: Called with each tag as it is done, in the order in which they are.
+        progress: Told what happens.
+
+    Returns:
+        The report; `counts` has `failed` in it where something failed.
+
+    Raises:
+        SourceError: the job file cannot be read.
+        FormatError: it is not valid.
+        UsageError: the plan is one of another job, or there is one for a shard.
+        DestinationError: the journal cannot be written, or is in use.
+    """
+    loaded = job if isinstance(job, Job) else Job.load(job)
+    if plan is not None and plan.job_digest != loaded.digest:
+        raise UsageError(
+            f"the plan was made from another {plan.job} than {loaded.path} is now",
+            hint="make a new plan with 'ocibridge mirror plan'",
+        )
+    with MirrorJournal(None if journal is None else Path(journal)) as notes:
+        return _Run(loaded, options or RunOptions(), notes, on_item, progress or Progress()).do(plan, executor, entries)
+
+
+class _Run:
+    def __init__(
+        self,
+        job: Job,
+        options: RunOptions,
+        journal: MirrorJournal,
+        on_item: Callable[[MirrorItem], None] | None,
+        progress: Progress,
+    ) -> None:
+        self._job = job
+        self._options = options
+        self._journal = journal
+        self._on_item = on_item
+        self._progress = progress
+        self._workers = workers_of(job, options)
+        self._ways = [way_of(entry) for entry in job.entries]
+        self._items: list[tuple[int, MirrorItem]] = []
+        self._resumed = 0
+        self._lock = threading.Lock()
+
+    def do(self, plan: MirrorPlan | None, executor: Executor | None, entries: Collection[int] | None) -> MirrorReport:
+        started, clock = datetime.now(timezone.utc), time.monotonic()
+        worker = Worker(self._job, self._journal.blob, self._progress, self._journal.blobs)
+        try:
+            if plan is None:
+                work = expand(self._job, worker.sites, self._options.shard, entries, worker.listed)
+            else:
+                work = _planned(plan, self._options)
+            for item in work.failures:
+                self._add(-1, item)
+            units = [(number, self._told(unit)) for number, unit in enumerate(work.units)]
+            self._progress.plan("mirroring", len(units), 0)
+            if executor is None:
+                with ThreadPoolExecutor(self._workers, thread_name_prefix="ocibridge-mirror") as pool:
+                    self._work(units, pool, worker)
+            else:
+                self._work(units, executor, worker)
+            self._prune(work, plan, worker)
+            self._journal.finish()
+            said = (*self._job.warnings, *work.warnings, *worker.warnings, *worker.sites.warnings())
+            warnings = list(dict.fromkeys(said))
+        except BaseException:
+            worker.interrupt()
+            raise
+        finally:
+            worker.close()
+        return self._report(started, time.monotonic() - clock, warnings)
+
+    def _told(self, unit: Unit) -> Unit:
+        known = self._journal.known(unit.target, self._ways[unit.entry])
+        return replace(unit, known=known, walk=self._options.walk)
+
+    def _work(self, units: Sequence[tuple[int, Unit]], executor: Executor, worker: Worker) -> None:
+        try:
+            with closing(self._done(units, executor, worker)) as done:
+                for (number, unit), future in done:
+                    item = _result(unit, future)
+                    if not isinstance(executor, ThreadPoolExecutor):
+                        # What happens elsewhere is heard of when it is over.
+                        task = Task("mirroring", unit.target, 0)
+                        self._progress.start(task)
+                        self._progress.finish(task, item.outcome)
+                    self._note(unit, item)
+                    self._add(number, item)
+                    if item.outcome == "failed" and self._options.abort_on_error:
+                        break
+        except BaseException:
+            # Threads that wait for a host would keep the executor from ending.
+            worker.interrupt()
+            raise
+
+    def _done(
+        self, units: Sequence[tuple[int, Unit]], executor: Executor, worker: Worker
+    ) -> Generator[tuple[tuple[int, Unit], Future[MirrorItem]], None, None]:
+        if isinstance(executor, ThreadPoolExecutor):
+            return each_done(executor, lambda each: worker.run(each[1]), units, self._workers)
+        return each_done(executor, RemoteWork.of(self._job), units, self._workers)
+
+    def _note(self, unit: Unit, item: MirrorItem) -> None:
+        if item.outcome == "failed":
+            self._journal.forget(unit.target)
+        elif item.digest:
+            if item.reason == IN_STEP and unit.target in self._journal.unfinished:
+                self._resumed += 1
+            if item.outcome == "copied" or item.reason == IN_STEP:
+                source = item.source_digest or item.digest
+                self._journal.done(unit.target, source, item.digest, self._ways[unit.entry])
+
+    def _prune(self, work: Expansion, plan: MirrorPlan | None, worker: Worker) -> None:
+        failed = {repository_of(item.target) for _, item in self._items if item.outcome == "failed"}
+        if failed and self._options.abort_on_error:
+            return
+        if plan is not None:
+            planned = [unless_failed(item, failed) for item in plan.items if item.action in ("prune", "keep")]
+            found = still_to_prune(planned, worker.sites)
+        else:
+            found = pruning(places_of(self._job, work), failed, worker.sites)
+        for item in prune(found, self._job.entries, worker.sites):
+            self._add(len(work.units), item)
+
+    def _add(self, number: int, item: MirrorItem) -> None:
+        self._items.append((number, item))
+        if self._on_item:
+            self._on_item(item)
+
+    def _report(self, started: datetime, seconds: float, warnings: list[str]) -> MirrorReport:
+        items = [item for _, item in sorted(self._items, key=lambda each: each[0])]
+        shard = self._options.shard
+        return MirrorReport(
+            job=str(self._job.path),
+            job_digest=self._job.digest,
+            started=started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            seconds=seconds,
+            executor=self._options.executor_name,
+            workers=self._workers,
+            shard=None if shard is None else str(shard),
+            resumed=self._resumed,
+            items=items,
+            totals=Moves.sum(item.moves for item in items),
+            counts=dict(Counter(item.outcome for item in items)),
+            warnings=warnings,
+        )
+
+
+def _planned(plan: MirrorPlan, options: RunOptions) -> Expansion:
+    """The work of a plan: what was in step when it was made is left alone."""
+    if options.shard is not None:
+        raise UsageError("a plan is executed whole", hint="make a plan for each shard: 'ocibridge mirror plan --shard'")
+    units = [
+        Unit(item.entry, item.source, item.target, item.digest, item.replaces)
+        for item in plan.items
+        if item.action == "copy" and item.source
+    ]
+    return Expansion(units=tuple(units))
+
+
+def _result(unit: Unit, future: Future[MirrorItem]) -> MirrorItem:
+    try:
+        return future.result()
+    except OcibridgeError as exc:
+        found = failure(exc)
+    except Exception as exc:  # noqa: BLE001 - whatever an executor raises where a worker has died
+        found = Failure(
+            type=type(exc).__name__,
+            message=f"the worker ended while it was at {unit.target}",
+            hint="run the same command again: it goes on with what is missing",
+        )
+    return MirrorItem(entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=found)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a job to single tags: what is asked of the sources before any work is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import OcibridgeError
+from ..oci import Reference
+from ..stores.base import Store
+from ..stores.registry.catalog import repositories
+from .filters import Pair, pair, select_repositories, select_tags
+from .onward import SIBLINGS
+from .places import RegistryPlace
+from .reports import MirrorItem
+from .shards import Shard
+from .sites import Sites
+from .work import Unit, failure
+
+if TYPE_CHECKING:
+    from .job import Entry, Job
+
+LISTINGS = 8
+"""Repositories whose tags are listed at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one entry brings from one repository to another.
+
+    Attributes:
+        entry: Number of the entry, from 0.
+        target: The repository that it comes to.
+        tags: The tags that it shall have, in all shards.
+        mine: Whether this shard looks after the repository as a whole.
+    """
+
+    entry: int
+    target: Reference
+    tags: frozenset[str]
+    mine: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The work of a run.
+
+    Attributes:
+        units: One for each tag, in the order of the job.
+        groups: The repositories that they come to.
+        failures: Sources that could not be listed.
+        warnings: Entries that choose nothing at all: rather a slip in a filter than what is meant.
+    """
+
+    units: tuple[Unit, ...] = ()
+    groups: tuple[Group, ...] = ()
+    failures: tuple[MirrorItem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The tags of one repository that an entry brings to another."""
+
+    number: int
+    pair: Pair
+    tags: tuple[str, ...]
+
+
+def expand(
+    job: Job,
+    sites: Sites,
+    shard: Shard | None = None,
+    entries: Collection[int] | None = None,
+    listed: Callable[[Store, Sequence[str]], None] = lambda *_: None,
+) -> Expansion:
+    """The tags of a job; what cannot be listed is a failure like any other.
+
+    Args:
+        job: The job.
+        sites: Where its sources are.
+        shard: The part of it that is wanted; None is all of it.
+        entries: Numbers of the entries that are wanted; None is all of them.
+        listed: Told all tags of each source that was listed, so that nobody has to ask again.
+    """
+    units: list[Unit] = []
+    groups: list[Group] = []
+    failures: list[MirrorItem] = []
+    warnings: list[str] = []
+    # Who deletes has to know what the other entries bring.
+    every = entries is None or any(job.entries[number].prune.enabled for number in entries)
+    for number, entry in enumerate(job.entries):
+        wanted = entries is None or number in entries
+        if not (wanted or every):
+            continue
+        listings = _listings(number, entry, sites, listed)
+        if wanted and not any(isinstance(each, MirrorItem) or each.tags for each in listings):
+            warnings.append(f"sync[{number}]: {entry.source} has nothing that its filters choose")
+        for found in listings:
+            if isinstance(found, MirrorItem):
+                failures.append(found)
+                continue
+            target = found.pair.target
+            mine = [tag for tag in found.tags if wanted and _is_mine(entry, target, tag, shard)]
+            units += [_unit(found, tag) for tag in mine]
+            # Tags of other shards may be under way: only who has a repository whole may delete in it.
+            whole = wanted and (shard is None or (entry.type == "registry" and shard.has(target.name)))
+            groups.append(Group(number, target, frozenset(_target_tag(found, tag) for tag in found.tags), whole))
+    return Expansion(_once(units), tuple(groups), tuple(failures), tuple(warnings))
+
+
+def _listings(
+    number: int, entry: Entry, sites: Sites, listed: Callable[[Store, Sequence[str]], None]
+) -> list[_Listing | MirrorItem]:
+    try:
+        pairs = _pairs(entry, sites)
+    except OcibridgeError as exc:
+        return [_failed(number, str(entry.source), str(entry.target), exc)]
+
+    def look(each: Pair) -> _Listing | MirrorItem:
+        try:
+            return _Listing(number, each, tuple(_tags(entry, each, sites, listed)))
+        except OcibridgeError as exc:
+            return _failed(number, str(each.source), str(each.target), exc)
+
+    if len(pairs) == 1:
+        return [look(pairs[0])]
+    with ThreadPoolExecutor(LISTINGS, thread_name_prefix="ocibridge-listing") as pool:
+        return list(pool.map(look, pairs))
+
+
+def _pairs(entry: Entry, sites: Sites) -> list[Pair]:
+    if not isinstance(entry.source, RegistryPlace):
+        return [pair(entry)]
+    place = entry.source
+    inside = f"{place.prefix}/" if place.prefix else ""
+    names = repositories(sites.host(place.host))
+    below = [name[len(inside) :] for name in names if name.startswith(inside)]
+    return [pair(entry, name) for name in select_repositories(entry, below)]
+
+
+def _tags(entry: Entry, each: Pair, sites: Sites, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
+    """What is copied: tags, or the digest of an entry that names one."""
+    source = each.source
+    if entry.type == "image":
+        if source.digest:
+            return [source.digest]
+        if entry.dialect:
+            return [source.version]
+        store = sites.store(source)
+        siblings = [source.version + suffix for suffix in SIBLINGS if not source.version.endswith(SIBLINGS)]
+        return [source.version, *(tag for tag in siblings if store.head(tag) is not None)]
+    store = sites.store(source)
+    there = store.tags()
+    listed(store, there)
+    chosen = dict.fromkeys(select_tags(entry, there))
+    every = set(there)
+    if entry.dialect:
+        # The siblings of a model belong to the manifest that it has here, which the target does not get.
+        return [
+            tag for tag in chosen if not any(tag.endswith(each) and tag[: -len(each)] in every for each in SIBLINGS)
+        ]
+    # A model and its siblings are one thing, whatever the filters say of the names.
+    siblings = [tag + suffix for tag in chosen for suffix in SIBLINGS if tag + suffix in every]
+    return list(chosen | dict.fromkeys(siblings))
+
+
+def _unit(found: _Listing, tag: str) -> Unit:
+    source = found.pair.source.pinned(tag) if ":" in tag else replace(found.pair.source, tag=tag)
+    target = replace(found.pair.target, tag=_target_tag(found, tag), digest=None)
+    return Unit(found.number, str(source), str(target))
+
+
+def _target_tag(found: _Listing, tag: str) -> str:
+    """The tag at the target, which an entry of type `image` may name otherwise."""
+    given = found.pair.target.tag
+    if given is None:
+        return tag
+    suffix = next((suffix for suffix in SIBLINGS if tag == found.pair.source.version + suffix), "")
+    return given + suffix
+
+
+def _is_mine(entry: Entry, target: Reference, tag: str, shard: Shard | None) -> bool:
+    """Repositories stay together where there are many of them, as their tags share blobs; and a model's siblings."""
+    if shard is None:
+        return True
+    if entry.type == "registry":
+        return shard.has(target.name)
+    for suffix in SIBLINGS:
+        tag = tag.removesuffix(suffix)
+    return shard.has(f"{target.name}:{tag}")
+
+
+def _once(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The first of each target: what two entries bring to one tag would change with every run."""
+    return tuple({unit.target: unit for unit in reversed(units)}.values())[::-1]
+
+
+def _failed(number: int, source: str, target: str, exc: OcibridgeError) -> MirrorItem:
+    return MirrorItem(entry=number, outcome="failed", source=source, target=target, error=failure(exc))

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other side of an air gap: all that an archive holds, into a registry or a layout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..errors import FormatError, NotFound, StoreError, UsageError
+from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference
+from ..oci.manifest import ANNOTATION_REF_NAME
+from ..paths import show
+from ..stores.base import Store
+from ..stores.bundle import BundleStore, Named
+from ..stores.imageindex import Entry
+from ..stores.layout import LayoutStore
+from ..transfer import Progress, Task
+from ..transfer.carry import Carried, Carrier, CarryOptions
+from ..transfer.progress import reported
+from ..transfer.shared import Shared
+from ..transfer.workers import Workers
+from .contents import Contents, contents_of
+from .lock import Lock
+from .names import Name, Place, parse_name, parse_place
+from .pack import ANNOTATION_BLOBS_AT, archive_path
+from .packed import UnpackedReference, UnpackReport
+from .progress import Within
+from .reports import Moves
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+_PHASE = "unpacking"
+_MOST_PLACES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A name of the archive, and where it goes.
+
+    Attributes:
+        name: The name.
+        digest: What it leads to.
+        repository: `HOST/REPOSITORY` of the target, or what stands for it in a layout.
+        contents: All that belongs to it.
+        places: Repositories of the target that may have what the archive lacks.
+    """
+
+    name: Name
+    digest: str
+    repository: str
+    contents: Contents
+    places: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        """How it is called at the target."""
+        if self.name.tag is None:
+            return f"{self.repository}@{self.digest}"
+        return f"{self.repository}:{self.name.tag}" if self.repository else self.name.tag
+
+
+def unpack(
+    source: str | os.PathLike[str] | ArchiveReference,
+    target: str,
+    *,
+    references: Sequence[str] = (),
+    strip: str = "",
+    walk: bool = False,
+    lock: str | os.PathLike[str] | None = None,
+    registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> UnpackReport:
+    """Restore what `pack` has written; any OCI archive with tags will do.
+
+    `HOST/REPOSITORY:TAG` becomes `TARGET/REPOSITORY:TAG`. Volumes are checked before anything else, and the target is
+    asked for what a delta lacks before any tag is set. A call that was stopped is made again: what has arrived stays.
+
+    Args:
+        source: The archive, as a path or `oci-archive:FILE`; `FILE.001` and so on are found where it was split.
+        target: `HOST[/PREFIX]`, or `oci:DIR`, a layout in which everything keeps its name.
+        references: Names to restore; none restores all.
+        strip: Leading parts of the repositories that are left out.
+        walk: Whether every blob is looked for, even where the target has the manifest, to mend what is broken.
+        lock: Where what the target has now is entered.
+        registry: How to talk to the target's registry.
+        concurrency: References, or blobs of one, that move at the same time.
+        progress: Told what happens.
+
+    Raises:
+        UsageError: the target is none, or two references would get one name there.
+        NotFound: there is no such archive, or a volume or a reference is missing.
+        IntegrityError: a volume, a manifest or a blob is damaged.
+        FormatError: it is no archive of a layout, or holds a name that cannot be restored.
+        StoreError: the target lacks what a delta builds on, refused something, or could not be reached.
+
+    Example:
+        >>> unpack("models.tar", "registry.example.com/mirror")  # doctest: +SKIP
+    """
+    path = archive_path(source)
+    place = parse_place(target, strip)
+    progress = progress or Progress()
+    bundle = BundleStore(path)
+    _verify(bundle, progress)
+    held = Lock() if lock is None or not Path(lock).exists() else Lock.read(Path(lock))
+    roots = _roots(bundle, place, references)
+    with ExitStack() as stack:
+        targets = _Targets(place, registry, stack)
+        shared = Shared()
+        expected = _check_rest(bundle, roots, targets, shared, Workers(concurrency, progress))
+        many = len(roots) >= concurrency
+        options = CarryOptions(walk=walk, concurrency=1 if many else concurrency)
+        # By digest, the archive is one repository.
+        whole = Named(bundle, "", lambda blob: expected.get(blob.digest))
+        stores = [targets.store(root.repository) for root in roots]
+        progress.plan(_PHASE, len(roots), 0)
+
+        def restore(item: tuple[_Root, Store]) -> Carried:
+            root, store = item
+            with reported(progress, Task(_PHASE, root.name.text, 0)):
+                carrier = Carrier(whole, store, options, shared, Within(progress))
+                return carrier.carry(root.digest, root.name.tag)
+
+        workers = Workers(concurrency if many else 1, progress, stores)
+        carried = workers.map(restore, list(zip(roots, stores, strict=True)))
+        warnings = [*(text for each in carried for text in each.warnings), *targets.warnings()]
+    if lock is not None:
+        held.joined({each.name.text: each.contents.held for each in roots}).write(Path(lock))
+    moves = [_moves(each) for each in carried]
+    return UnpackReport(
+        archive=str(path),
+        target=target,
+        references=[
+            UnpackedReference(name=root.name.text, reference=root.reference, digest=root.digest, moves=each)
+            for root, each in zip(roots, moves, strict=True)
+        ],
+        totals=Moves.sum(moves),
+        expected=len(expected),
+        lock=None if lock is None else os.fspath(lock),
+        warnings=list(dict.fromkeys(warnings)),
+    )
+
+
+def _verify(bundle: BundleStore, progress: Progress) -> None:
+    volumes = bundle.volumes
+    if volumes.split:
+        task = Task("verifying", volumes.path.name, volumes.size)
+        progress.plan("verifying", 1, volumes.size)
+        with reported(progress, task):
+            volumes.verify(partial(progress.advance, task))
+
+
+def _roots(bundle: BundleStore, place: Place, wanted: Sequence[str]) -> list[_Root]:
+    """What is to be restored, digest tags before the rest, as signatures shall be there before what they sign."""
+    found: dict[str, _Root] = {}
+    for entry in bundle.entries:
+        text = (entry.get("annotations") or {}).get(ANNOTATION_REF_NAME)
+        if text is None or (wanted and text not in wanted):
+            continue
+        name = parse_name(text) if isinstance(text, str) else None
+        if name is None:
+            raise FormatError(
+                f"{bundle.name} holds the name {show(str(text))}, which is no reference",
+                hint="name the references that you want to restore",
+            )
+        contents = contents_of(bundle, entry["digest"])
+        root = _Root(name, contents.root.digest, place.repository(name), contents, _places(bundle, entry, place))
+        other = found.setdefault(root.reference, root)
+        if other.digest != root.digest:
+            raise UsageError(
+                f"{show(other.name.text)} and {show(text)} would both become {root.reference}",
+                hint="restore them one by one, by naming them, to different targets",
+            )
+    if missing := [each for each in wanted if all(each != root.name.text for root in found.values())]:
+        raise NotFound(
+            f"{bundle.name} does not hold {show(missing[0])}", hint="its names are: " + ", ".join(bundle.tags()[:10])
+        )
+    if bundle.entries and not found:
+        raise FormatError(
+            f"{bundle.name} has no names in it", hint="copy what you need by its digest: oci-archive:FILE@sha256:…"
+        )
+    return sorted(found.values(), key=lambda each: (not (each.name.tag or "").startswith("sha256-"), each.reference))
+
+
+def _places(bundle: BundleStore, entry: Entry, place: Place) -> tuple[str, ...]:
+    text = (entry.get("annotations") or {}).get(ANNOTATION_BLOBS_AT, "")
+    found = []
+    for each in text.split(",")[:_MOST_PLACES] if isinstance(text, str) and text else ():
+        name = parse_name(each)
+        if name is None or not name.repository:
+            raise FormatError(f"{bundle.name}: the annotation {ANNOTATION_BLOBS_AT} names {show(each)}, no repository")
+        with suppress(UsageError):  # a place that --strip leaves out
+            found.append(place.repository(name))
+    return tuple(found)
+
+
+class _Targets:
+    """The repositories of the target, opened on first use."""
+
+    def __init__(self, place: Place, registry: RegistryOptions | None, stack: ExitStack) -> None:
+        self._stack = stack
+        self._stores: dict[str, Store] = {}
+        self._registry = registry
+        self._layout: LayoutStore | None = None
+        if place.layout is not None:
+            self._layout = LayoutStore(place.layout, create=True)
+            stack.enter_context(self._layout)
+        else:
+            from ..stores.registry import Hosts
+
+            self._hosts = stack.enter_context(Hosts())
+
+    def store(self, repository: str) -> Store:
+        """The store of a repository."""
+        found = self._stores.get(repository)
+        if found is None:
+            found = self._stores[repository] = self._open(repository)
+        return found
+
+    def _open(self, repository: str) -> Store:
+        if self._layout is not None:
+            return Named(self._layout, repository)
+        from ..stores.registry import RegistryOptions, RegistryStore
+
+        reference = parse_reference(repository)
+        assert isinstance(reference, RegistryReference)
+        return self._stack.enter_context(RegistryStore(reference, self._registry or RegistryOptions(), self._hosts))
+
+    def warnings(self) -> Iterable[str]:
+        """What the other side wants its users to know."""
+        return [text for store in self._stores.values() for text in store.warnings]
+
+
+def _check_rest(
+    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, shared: Shared, workers: Workers
+) -> dict[str, Store]:
+    """Ask the target for the blobs that the archive lacks; a repository that has each, by its digest.
+
+    Raises:
+        StoreError: the target lacks one.
+    """
+    lacking = {
+        (root.repository, blob.digest): (root, blob)
+        for root in roots
+        for blob in root.contents.blobs
+        if not bundle.has_blob(blob)
+    }
+    for root, _ in lacking.values():
+        for repository in (root.repository, *root.places):
+            targets.store(repository)
+
+    def ask(item: tuple[_Root, Descriptor]) -> Store | None:
+        root, blob = item
+        for repository in dict.fromkeys((root.repository, *root.places)):
+            store = targets.store(repository)
+            if store.has_blob(blob):
+                shared.presence(store, blob.digest).homes[store.name] = store
+                return store
+        return None
+
+    items = list(lacking.values())
+    homes = workers.map(ask, items)
+    missing = [item for item, home in zip(items, homes, strict=True) if home is None]
+    if missing:
+        root, blob = missing[0]
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise StoreError(
+            f"{root.repository or 'the target'} lacks the blob {blob.digest} of {root.name.text}{more}, "
+            f"and {bundle.name} was packed for a target that has it",
+            hint="pack again without --since, or with a lock that was written on this side",
+        )
+    return {blob.digest: home for (_, blob), home in zip(items, homes, strict=True) if home is not None}
+
+
+def _moves(carried: Carried) -> Moves:
+    return Moves(**{key: getattr(carried, key) for key in Moves.model_fields})

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tag: what has to be done with it, and doing it. The same code plans and runs."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
+from ..oci import Descriptor, Reference, parse_reference
+from ..stores.base import Store
+from ..transfer import Progress, Task
+from ..transfer.carry import Carried, Carrier, CarryOptions
+from ..transfer.shared import Shared
+from ..transfer.throttle import Throttle
+from .facts import traits_of
+from .filters import wants_model
+from .onward import bridge, reworded
+from .progress import Within
+from .reports import IN_STEP, Failure, MirrorItem, Moves, PlannedItem
+from .sites import Sites
+
+if TYPE_CHECKING:
+    from .job import Entry, Job
+
+ROUNDS = 3
+"""How often a tag is copied again because it was moved at the source meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One tag of a job, the smallest work that is handed out; it can be sent to another process.
+
+    Attributes:
+        entry: Number of the `sync` entry, from 0.
+        source: Reference with tag or digest.
+        target: Reference with tag.
+        digest: What the target shall get; None is what the source has when its turn comes.
+        replaces: What the target had when that was planned; None is nothing, or not planned.
+        known: Digests at source and target that the tag had when all below it was known to be there.
+        walk: Whether the target is asked for every blob.
+    """
+
+    entry: int
+    source: str
+    target: str
+    digest: str | None = None
+    replaces: str | None = None
+    known: tuple[str, str] | None = None
+    walk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A unit, and what the two sides say."""
+
+    unit: Unit
+    entry: Entry
+    source: Reference
+    target: Reference
+    digest: str
+    there: Descriptor | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether the target has what the source has, as far as a digest tells."""
+        if self.there is None:
+            return False
+        if self.entry.dialect:
+            return self.unit.known == (self.digest, self.there.digest)
+        return self.there.digest == self.digest
+
+    @property
+    def vouched(self) -> bool:
+        """Whether all below it was there, too, when the target had this digest for the first time."""
+        return (
+            not (self.unit.walk or self.entry.force_recursive)
+            and self.there is not None
+            and self.unit.known == (self.digest, self.there.digest)
+        )
+
+
+class Worker:
+    """Works on the units of one job in one process; its methods may be called from several threads.
+
+    Args:
+        job: The job.
+        on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
+        progress: Told what happens.
+        noted: Blobs that an interrupted run has brought; see `Shared`.
+
+    Attributes:
+        warnings: What the user should know of what was copied.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        on_blob: Callable[[str, int, str, str], None] | None = None,
+        progress: Progress | None = None,
+        noted: Container[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.job = job
+        self.progress = Within(progress or Progress())
+        self.sites = Sites(job)
+        self.warnings: list[str] = []
+        self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
+        self._shared = Shared(on_blob, self._throttle.take if self._throttle else None, noted)
+
+    def listed(self, store: Store, tags: Sequence[str]) -> None:
+        """Take note of all tags of a source."""
+        self._shared.listed(store, tags)
+
+    # Planning.
+
+    def plan(self, unit: Unit) -> PlannedItem:
+        """What `run` would do with a unit; nothing is changed anywhere.
+
+        Raises:
+            OcibridgeError: it cannot be found out.
+        """
+        case = self._look(unit)
+        action, reason, moves = "copy", _why(case), Moves()
+        unwanted = None if case.equal else self._unwanted(case)
+        if unwanted:
+            action, reason = "skip", unwanted
+        elif case.equal and case.vouched:
+            action, reason = "skip", IN_STEP
+        else:
+            found = self._carrier(case).missing(case.digest)
+            moves = _moves(found)
+            if case.equal and not (moves.copied or moves.mounted):
+                action, reason = "skip", IN_STEP
+            elif case.equal:
+                reason = "the target has the manifest, and lacks blobs of it"
+        return PlannedItem(
+            entry=unit.entry,
+            action="skip" if action == "skip" else "copy",
+            source=unit.source,
+            target=unit.target,
+            digest=case.digest,
+            replaces=case.there.digest if case.there else None,
+            reason=reason,
+            moves=moves if action == "copy" else Moves(),
+        )
+
+    # Running.
+
+    def run(self, unit: Unit) -> MirrorItem:
+        """Bring a tag into step; a failure is a result like any other."""
+        started, clock = time.time(), time.monotonic()
+        task = Task("mirroring", unit.target, 0)
+        self.progress.start(task)
+        try:
+            try:
+                item = self._run(unit)
+            except IntegrityError:
+                # A registry may give half of a link to whoever reads while another process writes the same manifest.
+                item = self._run(unit)
+        except OcibridgeError as exc:
+            item = MirrorItem(
+                entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=failure(exc)
+            )
+        self.progress.finish(task, item.outcome)
+        return item.model_copy(update={"started": started, "seconds": time.monotonic() - clock})
+
+    def _run(self, unit: Unit) -> MirrorItem:
+        case = self._look(unit)
+        if case.equal and case.vouched and not self._below(case):
+            return _item(case, "skipped", IN_STEP)
+        if not case.equal and (unwanted := self._unwanted(case)):
+            return _item(case, "skipped", unwanted)
+        if unit.digest and (case.there.digest if case.there else None) not in (unit.replaces, unit.digest):
+            raise StoreError(
+                f"{unit.target} has changed since the plan was made",
+                hint="make a new plan with 'ocibridge mirror plan'",
+            )
+        reason = _why(case)
+        if case.entry.dialect:
+            return self._reword(case, reason)
+        self._back_up(case, self._replaced(case))
+        carried, total, rounds = None, Moves(), 0
+        while True:
+            carried = self._carrier(case).carry(case.digest, case.target.tag)
+            total, rounds = Moves.sum([total, _moves(carried)]), rounds + 1
+            self.warnings += carried.warnings
+            again = None if unit.digest or case.source.digest else self._head(case.source)
+            if again is None or again.digest == case.digest or rounds == ROUNDS:
+                break
+            case = self._look(unit)
+            reason = "the source moved meanwhile"
+        also = bridge(case.entry, case.target, self.sites, self.progress)
+        moved = total.copied + total.mounted + total.manifests
+        if case.equal and not moved and not also:
+            return _item(case, "skipped", IN_STEP, total)
+        if case.equal:
+            reason = "blobs or referrers were missing at the target"
+        return _item(case, "copied", reason, total, also)
+
+    def _reword(self, case: _Case, reason: str) -> MirrorItem:
+        if case.equal and case.vouched:
+            also = bridge(case.entry, case.target, self.sites, self.progress)
+            return _item(case, "copied" if also else "skipped", IN_STEP, also=also)
+        old = self._replaced(case)
+        done = reworded(case.entry, case.source.pinned(case.digest), case.target, self.sites, self.progress)
+        moves = Moves()
+        for layer in done.layers:
+            how = {"uploaded": "copied", "mounted": "mounted", "skipped": "present"}[layer.action]
+            one = Moves(**{how: 1, f"{how}_bytes": layer.size})
+            moves = Moves.sum([moves, one])
+        same = case.there is not None and case.there.digest == done.digest
+        if not same:
+            # Only now is it known that the tag has another manifest than before.
+            self._back_up(case, old)
+        also = bridge(case.entry, case.target, self.sites, self.progress)
+        if same and not (moves.copied or moves.mounted or also):
+            item = _item(case, "skipped", IN_STEP, moves)
+        else:
+            item = _item(case, "copied", reason, moves, also)
+        replaced = None if same else item.replaced
+        return item.model_copy(update={"digest": done.digest, "source_digest": case.digest, "replaced": replaced})
+
+    # What the two sides say.
+
+    def _look(self, unit: Unit) -> _Case:
+        entry = self.job.entries[unit.entry]
+        source, target = parse_reference(unit.source), parse_reference(unit.target)
+        digest = unit.digest or source.digest
+        if digest is None:
+            found = self._head(source)
+            if found is None:
+                raise NotFound(f"{source} is not there", hint="check the tag, or whether it was deleted meanwhile")
+            digest = found.digest
+        return _Case(unit, entry, source, target, digest, self._head(target))
+
+    def _head(self, reference: Reference) -> Descriptor | None:
+        try:
+            return self.sites.store(reference).head(reference.version)
+        except NotFound:
+            return None  # a layout that has not been made yet
+
+    def _below(self, case: _Case) -> bool:
+        """Whether there may be something new below a root that is in step."""
+        entry = case.entry
+        return bool(entry.referrers or entry.digest_tags) and not entry.fast_check
+
+    def _unwanted(self, case: _Case) -> str | None:
+        """Why the filters for models leave it out, if they do."""
+        if case.entry.models is None:
+            return None
+        return wants_model(case.entry, traits_of(self.sites.store(case.source), case.source.pinned(case.digest)))
+
+    def _replaced(self, case: _Case) -> tuple[Descriptor, bytes] | None:
+        """What is about to be replaced, if the job keeps that."""
+        if case.entry.backup is None or case.there is None or case.equal:
+            return None
+        return self.sites.store(case.target).fetch_manifest(case.there.digest)
+
+    def _back_up(self, case: _Case, old: tuple[Descriptor, bytes] | None) -> None:
+        """Give what is replaced the tag that the job has for that."""
+        if old is not None and case.entry.backup is not None:
+            tag = backup_tag(case.entry.backup, case.target)
+            self.sites.store(case.target).push_manifest(old[1], old[0].media_type, tag)
+
+    def _carrier(self, case: _Case) -> Carrier:
+        entry = case.entry
+        options = CarryOptions(
+            platforms=tuple(entry.platforms),
+            referrers=entry.referrers,
+            referrer_types=tuple(entry.referrer_types),
+            digest_tags=entry.digest_tags,
+            walk=not case.vouched,
+        )
+        source: Store = self.sites.store(case.source)
+        target: Store = self.sites.store(case.target, create=True)
+        return Carrier(source, target, options, self._shared, self.progress)
+
+    def interrupt(self) -> None:
+        """Wake all threads that wait for a store, or for their share of the bandwidth."""
+        if self._throttle:
+            self._throttle.stop()
+        self.sites.interrupt()
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.sites.close()
+
+
+def failure(exc: OcibridgeError) -> Failure:
+    """An error as a report has it."""
+    return Failure(type=type(exc).__name__, message=exc.message, hint=exc.hint)
+
+
+def way_of(entry: Entry) -> str:
+    """What stands in a journal for all that decides what has to be there below a tag, and in which form."""
+    parts = (entry.platforms, entry.referrers, entry.referrer_types, entry.digest_tags, entry.also, entry.dialect)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def backup_tag(template: str, target: Reference) -> str:
+    """The tag that a template such as `old-{tag}` makes.
+
+    Raises:
+        InvalidReference: it is no tag.
+    """
+    tag = template.replace("{tag}", target.version)
+    return parse_reference(f"{target.pinned('').name}:{tag}").version
+
+
+def _why(case: _Case) -> str:
+    if case.there is None:
+        return "new"
+    return IN_STEP if case.equal else "changed"
+
+
+def _moves(carried: Carried) -> Moves:
+    return Moves(
+        copied=carried.copied,
+        copied_bytes=carried.copied_bytes,
+        mounted=carried.mounted,
+        mounted_bytes=carried.mounted_bytes,
+        present=carried.present,
+        present_bytes=carried.present_bytes,
+        manifests=carried.manifests,
+    )
+
+
+def _item(
+    case: _Case, outcome: str, reason: str, moves: Moves | None = None, also: list[str] | None = None
+) -> MirrorItem:
+    return MirrorItem(
+        entry=case.unit.entry,
+        outcome="copied" if outcome == "copied" else "skipped",
+        source=case.unit.source,
+        target=case.unit.target,
+        digest=case.there.digest if case.equal and case.there else case.digest,
+        source_digest=case.digest if case.entry.dialect else None,
+        replaced=case.there.digest if case.there and not case.equal else None,
+        reason=reason,
+        moves=moves or Moves(),
+        also=also or [],
+    )

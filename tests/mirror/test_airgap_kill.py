@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL on either side of the air gap, and the same command again."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ocibridge.mirror.airgap import pack, unpack
+from ocibridge.settings import MiB
+
+from ..kill.commands import run, start
+from ..kill.counting import Line
+from ..registry import RegistryServer
+from ..stores.samples import files
+from .artifacts import put, requests, tags, whole
+
+_LONGEST = 120.0
+LAYERS = [random.Random(number).randbytes(4 * MiB) for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def repositories(source: RegistryServer) -> list[str]:
+    """Six models of two layers each; each shares one with its neighbours."""
+    found = [f"airgap-kill/{number}" for number in range(6)]
+    for number, repository in enumerate(found):
+        put(source.host, repository, "v1", [LAYERS[number], LAYERS[number - 1]])
+    return found
+
+
+@pytest.fixture
+def line(source: RegistryServer) -> Iterator[Line]:
+    with Line(source.host) as found:
+        yield found
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_killed_pack_leaves_no_archive(line: Line, repositories: list[str], tmp_path: Path, split: bool) -> None:
+    command = ["copy", *(f"{line.host}/{each}:v1" for each in repositories), "--to", f"oci-archive:{tmp_path}/x.tar"]
+    command += ["--lock", f"{tmp_path}/lock.json", "-q", *(["--volume-size", "3MiB"] if split else [])]
+    for share in (0.2, 0.5, 0.9):
+        line.hold(int(share * len(LAYERS) * 4 * MiB))
+        with start(*command) as process:
+            assert line.reached.wait(_LONGEST)
+            process.kill()
+        line.go.set()
+        left = files(tmp_path)
+        assert left
+        assert all(name.startswith(".x.tar") and name.endswith(".part") for name in left)
+    assert run(*command).status == 0
+    made = files(tmp_path)
+    numbers = [f"x.tar.{number:03}" for number in range(1, 10)] if split else ["x.tar"]
+    assert list(made) == ["lock.json", *numbers, *(["x.tar.sha256"] if split else [])]
+    (tmp_path / "again").mkdir()
+    references = [f"{line.host}/{each}:v1" for each in repositories]
+    again = tmp_path / "again" / "x.tar"
+    pack(references, again, volume_size=3 * MiB if split else None, lock=again.with_name("lock.json"))
+    assert files(tmp_path / "again") == made
+
+
+def test_a_killed_restore_goes_on(
+    source: RegistryServer, target: RegistryServer, repositories: list[str], tmp_path: Path
+) -> None:
+    """What the target has got is not sent again, and tags lead to whole models only, at any moment."""
+    archive = tmp_path / "x.tar"
+    pack([f"{source.host}/{each}:v1" for each in repositories], archive)
+    prefix = f"restored-{os.getpid()}"
+    since = len(target.log())
+    with Line(target.host) as line:
+        command = ["copy", "--from", f"oci-archive:{archive}", "--to", f"{line.host}/{prefix}", "-q"]
+        for _ in range(4):
+            line.hold(5 * MiB, up=True)
+            with start(*command, "--concurrency", "2") as process:
+                assert line.reached.wait(_LONGEST)
+                process.kill()
+            line.go.set()
+            for repository in repositories:
+                for tag in tags(target.host, f"{prefix}/{repository}"):
+                    assert whole(target.host, f"{prefix}/{repository}", tag) == whole(source.host, repository, "v1")
+        assert run(*command).status == 0
+    for repository in repositories:
+        assert tags(target.host, f"{prefix}/{repository}").keys() == {"v1"}
+        assert whole(target.host, f"{prefix}/{repository}", "v1") == whole(source.host, repository, "v1")
+    stored = [path for method, path, status in requests(target.log()[since:]) if method == "PUT" and status == 201]
+    blobs = [path.rpartition("digest=")[2] for path in stored if "digest=" in path]
+    # Where two repositories share a blob, the registry has it once, and each of them gets it at most once.
+    assert len(blobs) <= 3 * len(repositories)
+    assert unpack(archive, f"{target.host}/{prefix}").totals.copied == 0
