@@ -7,8 +7,10 @@ Tools that are not installed are left out and named. The registries are the real
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,11 @@ from ocibridge.settings import MiB
 from . import cases, hotpath, machine
 from .floors import file_floors, weight_floors
 from .measure import Row
-from .page import page
+from .mirror import Mirror
+from .mirror_page import mirror_page
+from .mirror_results import Amount as MirrorAmount
+from .mirror_results import size_of
+from .page import HALVES, assembled, halves_of, transfers
 from .place import Place, note
 from .results import Results
 from .server import serve
@@ -45,12 +51,15 @@ class Amount:
 WARM_UP = Amount(16 * MiB, 200, 1, 1)
 """Enough to have every program and library in memory."""
 SMOKE = Amount(8 * MiB, 200, 1, 1)
+SMOKED = "A smoke test with tiny models, each command once: these figures say nothing about speed."
+MIRROR_WARM_UP = MirrorAmount(20, 1, 16 * MiB, 1, 0, 0, 0)
+MIRROR_SMOKE = MirrorAmount(20, 1, 8 * MiB, 1, 4, 2, 1)
 
 
 def measure(place: Place, amount: Amount) -> Results:
     """Every row, floor and sample; models are made one after the other, so that all fit into the page cache."""
     rows: list[Row] = []
-    one = cases.weights(place, "one", f"a weight of {_size(amount.size)}", [amount.size])
+    one = cases.weights(place, "one", f"a weight of {size_of(amount.size)}", [amount.size])
     tiny = cases.weights(place, "tiny", "a weight of 1 MiB", [MiB])
     rows += place.rounds(cases.push_weights(place, one), amount.rounds)
     rows += place.rounds(cases.pull_weights(place, one), amount.rounds)
@@ -61,7 +70,7 @@ def measure(place: Place, amount: Amount) -> Results:
     place.forget()
 
     shard = amount.size // SHARDS
-    eight = cases.weights(place, "eight", f"{SHARDS} weights of {_size(shard)}", [shard] * SHARDS)
+    eight = cases.weights(place, "eight", f"{SHARDS} weights of {size_of(shard)}", [shard] * SHARDS)
     rows += place.rounds(cases.push_weights(place, eight), amount.rounds)
     rows += place.rounds(cases.pull_weights(place, eight), amount.rounds)
     place.forget()
@@ -77,47 +86,107 @@ def measure(place: Place, amount: Amount) -> Results:
     return Results(one, amount.size, carton, eight, many, tiny, rows, weight, small, push, pull, pull_carton)
 
 
-def _size(count: int) -> str:
-    return f"{count // (1024 * MiB)} GiB" if count % (1024 * MiB) == 0 else f"{count // MiB} MiB"
-
-
 def main() -> None:
     """Run, print the page, and write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=HALVES, help="one half of the page; --write keeps the other as it is")
     parser.add_argument("--size", type=int, default=2048, help="MiB of the weights of a model (default 2048)")
     parser.add_argument("--files", type=int, default=10_000, help="small files (default 10000)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each large transfer (default 3)")
-    parser.add_argument("--short-rounds", type=int, default=5, help="runs of everything else (default 5)")
+    parser.add_argument("--short-rounds", type=int, default=5, help="runs of the other transfers (default 5)")
+    parser.add_argument("--artifacts", type=int, default=500, help="small artifacts that are mirrored (default 500)")
+    parser.add_argument("--far", type=int, default=120, help="small artifacts for the Dask cluster (default 120)")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="keep the page in this file")
     parser.add_argument("--smoke", action="store_true", help="tiny, once: proves that everything runs")
     options = parser.parse_args()
     amount = Amount(options.size * MiB, options.files, options.rounds, options.short_rounds)
+    # Medians of three rounds, and of two for what takes long.
+    mirror = MirrorAmount(options.artifacts, 3, options.size * MiB, 2, options.far, 4, 2)
     if options.smoke:
-        amount = SMOKE
+        amount, mirror = SMOKE, MIRROR_SMOKE
+    halves = _kept(parser, options.write) if options.only and options.write else {}
+    measures = {
+        "transfers": lambda: _transfers(amount, options.smoke),
+        "mirror": lambda: _mirror(mirror, options.smoke),
+    }
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ocibridge-bench-") as name:
-        work = Path(name, "work")
-        work.mkdir()
-        with serve(Path(name, "pushes")) as pushes, serve(Path(name, "pulls")) as pulls:
-            place = Place(work, pushes, pulls, settle=not options.smoke)
-            if not options.smoke:
-                note("warming up")
-                measure(place, WARM_UP)
-                note("measuring")
-            found = measure(place, amount)
-            there = machine.description(work, pulls)
-        text = page(found, there, machine.cores(), _how(amount, options.smoke), place.missing)
-        (options.write or Path(name, "benchmarks.md")).write_text(text, encoding="utf-8")
+    for name in [options.only] if options.only else HALVES:
+        halves[name] = measures[name]()
+        text = assembled(halves)
+        if options.write:
+            options.write.write_text(text, encoding="utf-8")
     print(text)
     note(f"{time.monotonic() - started:.0f} s")
 
 
-def _how(amount: Amount, smoke: bool) -> str:
-    if smoke:
-        return "A smoke test with tiny models, each command once: these figures say nothing about speed."
+def _kept(parser: argparse.ArgumentParser, path: Path) -> dict[str, str]:
+    """The halves of a page that is there."""
+    if not path.exists():
+        return {}
+    found = halves_of(path.read_text(encoding="utf-8"))
+    if not found:
+        parser.error(f"{path} has no halves that could be kept: measure both, without --only")
+    return found
+
+
+def _transfers(amount: Amount, smoke: bool) -> str:
+    """Measure pushing and pulling, and write about it."""
+    begun = _now()
+
+    def work(place: Place) -> str:
+        if not smoke:
+            note("warming up")
+            measure(place, WARM_UP)
+            note("measuring")
+        found = measure(place, amount)
+        how = (
+            f"{begun}.\nFirst everything ran once with {size_of(WARM_UP.size)}, which does not count; then\n"
+            f"{amount.rounds} rounds of the large transfers, {amount.short_rounds} of the others, "
+            f"{3 * amount.short_rounds} of start-up."
+        )
+        there = machine.description(place.models, place.pulls)
+        return transfers(found, there, machine.cores(), SMOKED if smoke else how, place.missing)
+
+    return _with_place(work, smoke, access_log=False)
+
+
+def _mirror(amount: MirrorAmount, smoke: bool) -> str:
+    """Measure mirror jobs, and write about them."""
+    begun = _now()
+
+    def work(place: Place) -> str:
+        if not smoke:
+            note("warming up")
+            Mirror(place, MIRROR_WARM_UP).measure()
+            note("measuring")
+        found = Mirror(place, amount).measure()
+        how = (
+            f"{begun}.\nFirst everything but the cluster ran once with {MIRROR_WARM_UP.artifacts} artifacts and "
+            f"{size_of(MIRROR_WARM_UP.size)}, which does\nnot count; then {amount.rounds} rounds of the small "
+            f"artifacts, {amount.large_rounds} of the large weight, {amount.far_rounds} of the cluster."
+        )
+        there = machine.description(place.models, place.pulls)
+        return mirror_page(found, there, machine.cores(), SMOKED if smoke else how, place.missing)
+
+    return _with_place(work, smoke, access_log=True)
+
+
+def _with_place(work: Callable[[Place], str], smoke: bool, *, access_log: bool) -> str:
+    """Do something with two registries of its own."""
+    with tempfile.TemporaryDirectory(prefix="ocibridge-bench-") as name:
+        folder = Path(name, "work")
+        folder.mkdir()
+        with (
+            serve(Path(name, "pushes"), access_log=access_log) as pushes,
+            serve(Path(name, "pulls"), access_log=access_log) as pulls,
+        ):
+            return work(Place(folder, pushes, pulls, settle=not smoke))
+
+
+def _now() -> str:
+    """When it began, and how busy the machine was then."""
     return (
-        f"First everything ran once with {_size(WARM_UP.size)}, which does not count; then {amount.rounds} rounds of\n"
-        f"the large transfers, {amount.short_rounds} of the others, {3 * amount.short_rounds} of start-up."
+        f"Measured on {time.strftime('%Y-%m-%d, %H:%M UTC', time.gmtime())}, when the load was {os.getloadavg()[0]:.1f}"
     )
 
 

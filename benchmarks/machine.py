@@ -32,6 +32,7 @@ def description(folder: Path, server: Server) -> dict[str, str]:
         "curl": _version("curl", "--version"),
         "skopeo": _version("skopeo", "--version"),
         "oras package": importlib.metadata.version("oras"),
+        "Dask": importlib.metadata.version("distributed"),
         "registry": f"{server.version()}, a process of the same machine",
     }
 

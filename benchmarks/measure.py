@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .server import Server
+from .server import Metered
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ sys.exit(os.waitstatus_to_exitcode(status) and 1)
 
 
 def run(
-    command: Sequence[str], *, env: dict[str, str], watch: Sequence[Path] = (), server: Server | None = None
+    command: Sequence[str], *, env: dict[str, str], watch: Sequence[Path] = (), server: Metered | None = None
 ) -> Run:
     """Run a command to its end.
 
@@ -112,7 +112,7 @@ def run(
         command: Program and arguments.
         env: Its environment.
         watch: Folders whose growth is the disk figure.
-        server: The registry that it talks to.
+        server: What it talks to.
 
     Raises:
         SystemExit: the command failed, which ends the benchmark.

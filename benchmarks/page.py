@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page `docs/benchmarks.md`."""
+"""The page `docs/benchmarks.md`, and its half about pushing and pulling."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ocibridge.settings import MiB
@@ -15,49 +16,75 @@ from .inputs import SMALL
 from .measure import Row
 from .results import Results, Sample
 
+HALVES = ("transfers", "mirror")
+TITLE = """# Speed and memory
+
+Written by `make bench`. Each half says when, where and how often it was measured, all of it in one run."""
 STATES = {True: "holds", False: "**does not hold**", None: "not measured"}
 
 
-def page(found: Results, machine: Mapping[str, str], cores: int, how: str, missing: Sequence[str]) -> str:
-    """The whole page.
+def assembled(halves: Mapping[str, str]) -> str:
+    """The whole page of its halves; one that was not measured is not there."""
+    there = [
+        f"<!-- {name} -->\n\n{halves[name].strip()}\n\n<!-- end of {name} -->" for name in HALVES if name in halves
+    ]
+    return "\n\n".join([TITLE, *there]) + "\n"
+
+
+def halves_of(text: str) -> dict[str, str]:
+    """What `assembled` has made a page of."""
+    found = {}
+    for name in HALVES:
+        half = re.search(f"<!-- {name} -->\n(.*)\n<!-- end of {name} -->", text, re.DOTALL)
+        if half:
+            found[name] = half[1].strip()
+    return found
+
+
+def left_out(missing: Sequence[str]) -> str:
+    """A paragraph about programs that are not installed."""
+    return f"\n\nNot installed, and left out: {', '.join(missing)}." if missing else ""
+
+
+def transfers(found: Results, machine: Mapping[str, str], cores: int, how: str, missing: Sequence[str]) -> str:
+    """The half of the page about pushing and pulling.
 
     Args:
         found: The measurements.
         machine: What took part.
         cores: Processors of the machine.
-        how: How often was measured, in a sentence.
+        how: When and how often was measured, in a sentence.
         missing: Programs that are not installed.
     """
     bars = all_bars(found)
-    left_out = f"\n\nNot installed, and left out: {', '.join(missing)}." if missing else ""
-    return f"""# Speed and memory
+    return f"""## Push and pull
 
-Written by `make bench`, all of it in one run.
 {how}
 
-{table(("", ""), machine.items())}{left_out}
+{table(("", ""), machine.items())}{left_out(missing)}
 
-## Bars
+### Bars
 
 {bar_table(bars)}
 
 {misses(bars)}
 
-## Measurements
+### Measurements
 
 Seconds are medians, memory and disk the largest of all runs; the ratio is to the first tool of the same measure. Before
 each run the tool's home (its caches), its output and what was pushed are removed, and the disk is given the time to
 write what is left; tools take turns within a round. The registry's processor time is what its process used meanwhile.
 Peak disk counts the output, the home and the folder for temporary files.
 
-curl is the floor: it is told the digests, verifies nothing, and leaves a tar file packed. skopeo pushes an OCI layout
+curl is the floor: it is told the digests, verifies nothing, and leaves a tar file packed; with sha256sum and sync it
+does what a pull promises, but for the unpacking. skopeo pushes an OCI layout
 that ocibridge has prepared, and pulls to one. The oras package pushes each weight as a file, and the folder as it packs
 folders, one tar.gz; ocibridge pushes the folder as one tar layer, its default. A blob for each small file (some three
 requests each) is not measured. A small file has {SMALL} bytes of text.
 
 {row_table(found.rows)}
 
-## Where the time of {found.one.label} goes
+### Where the time of {found.one.label} goes
 
 {costs(found, cores)}
 
@@ -69,11 +96,11 @@ And of {found.many.label}, for all of them:
 
 {files_table(found.file_floors)}
 
-### What the bound is
+#### What the bound is
 
 {bounds(found, cores)}
 
-### What the threads do
+#### What the threads do
 
 One run each, looked at every 5 ms: the share of the looks at which a thread was in that line, also while the line had
 handed its work to C code. Several threads make more than 100 % together.
@@ -139,15 +166,18 @@ def bar_table(bars: Sequence[Bar]) -> str:
     )
 
 
-def misses(bars: Sequence[Bar]) -> str:
-    """Evidence for each bar that does not hold."""
+def misses(bars: Sequence[Bar], steps: str = " (seconds of steps are those of the profile below)") -> str:
+    """Evidence for each bar that does not hold.
+
+    Args:
+        bars: All bars.
+        steps: Where the steps of the evidence are from.
+    """
     missed = [bar for bar in bars if bar.holds is False]
     if not missed:
         return "All bars that were measured hold."
     lines = [f"- **{bar.measure}** ({bar.limit}): {evidence(bar)}" for bar in missed]
-    return "\n".join(
-        ["What stands behind those that do not hold (seconds of steps are those of the profile below):", "", *lines]
-    )
+    return "\n".join([f"What stands behind those that do not hold{steps}:", "", *lines])
 
 
 def costs(found: Results, cores: int) -> str:

@@ -13,10 +13,8 @@ from pathlib import Path
 from ocibridge.settings import MiB
 
 from .measure import Row, Run, run, summary
-from .server import Server
+from .server import Metered, Server, put_away
 from .tools import Command
-
-_MANY = 1000
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,14 @@ class Case:
         measure: What it does; the first tool of a measure is what the others are compared with.
         tool: Whose command it is.
         command: Program and arguments.
-        server: The registry that it talks to.
+        server: What it talks to.
         kept: Whether it finds the home that the preparations have used, digest cache and all, and not an empty one.
     """
 
     measure: str
     tool: str
     command: Command
-    server: Server | None = None
+    server: Metered | None = None
     kept: bool = False
 
 
@@ -60,29 +58,26 @@ class Place:
 
     def prepare(self, command: Command) -> None:
         """Run a command that is not measured."""
-        run(command, env=self._env(self._kept))
+        run(command, env=self.env(self._kept))
 
     def watched(self, command: Command) -> None:
         """Run a command that is not measured, with an empty home."""
-        run(command, env=self._env(self._home))
+        run(command, env=self.env())
 
     def clear(self) -> None:
         """Leave nothing of earlier runs: no output, no cache, nothing pushed, nothing that has to be written yet."""
-        self._put_away()
+        put_away(self.out, self._old)
+        self.out.mkdir()
         for folder in (self._home, self._temp):
             shutil.rmtree(folder)
             folder.mkdir()
         self.pushes.empty()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the disk has what was written so far."""
         if self._settle:
             os.sync()
-
-    def _put_away(self) -> None:
-        """Empty the output folder. Many files are removed at the end only: ext4 makes new ones slowly after that."""
-        if sum(1 for _ in self.out.rglob("*")) > _MANY:
-            self.out.rename(self._old / str(len(list(self._old.iterdir()))))
-        else:
-            shutil.rmtree(self.out)
-        self.out.mkdir()
 
     def forget(self) -> None:
         """Give the room of the models and of what was prepared from them back."""
@@ -97,7 +92,7 @@ class Place:
 
         Every round starts with another case. Cases whose program is not installed are left out, and named in `missing`.
         """
-        there = [case for case in cases if self._installed(case)]
+        there = [case for case in cases if self.installed(case)]
         runs: dict[Case, list[Run]] = {case: [] for case in there}
         for number in range(count):
             first = number % len(there)
@@ -109,18 +104,25 @@ class Place:
     def measured(self, case: Case) -> Run:
         """One run of a case."""
         self.clear()
+        return self.again(case)
+
+    def again(self, case: Case) -> Run:
+        """One run of a case in what the run before has left."""
         home = self._kept if case.kept else self._home
-        found = run(case.command, env=self._env(home), watch=(self.out, home, self._temp), server=case.server)
+        found = run(case.command, env=self.env(home), watch=(self.out, home, self._temp), server=case.server)
         note(f"{case.measure}, {case.tool}: {found.wall:.2f} s, {found.rss / MiB:.0f} MiB")
         return found
 
-    def _installed(self, case: Case) -> bool:
+    def installed(self, case: Case) -> bool:
+        """Whether its program is; one that is not is named in `missing`."""
         there = shutil.which(case.command[0]) is not None
         if not there and case.command[0] not in self.missing:
             self.missing.append(case.command[0])
         return there
 
-    def _env(self, home: Path) -> dict[str, str]:
+    def env(self, home: Path | None = None) -> dict[str, str]:
+        """The environment of commands, with the home that is emptied before each run unless another is given."""
+        home = home or self._home
         folders = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CACHE", "CONFIG", "DATA", "STATE")}
         local = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
         mine = {"HOME": str(home), "DOCKER_CONFIG": str(home), "TMPDIR": str(self._temp)}

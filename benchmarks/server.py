@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry that the tools talk to: its storage, and the processor time it takes."""
+"""The registries that the tools talk to: their storage, their access logs, and the processor time they take."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from tests.registry import registry_server
+
+_MANY = 1000
+
+
+class Metered(Protocol):
+    """Processes whose processor time is counted."""
+
+    def cpu(self) -> float:
+        """Processor seconds used so far."""
 
 
 class Server:
@@ -18,25 +28,26 @@ class Server:
 
     Args:
         host: `127.0.0.1:PORT`.
-        storage: Its storage folder.
+        folder: Where it keeps its storage and its log.
         pid: Its process, or None where that cannot be told.
+
+    Attributes:
+        log: What it logs, requests included if it was started so.
     """
 
-    def __init__(self, host: str, storage: Path, pid: int | None) -> None:
+    def __init__(self, host: str, folder: Path, pid: int | None) -> None:
         self.host = host
-        self._storage = storage
+        self.log = folder / "registry.log"
+        self._storage, self._old = folder / "storage", folder / "old"
         self._pid = pid
 
     def cpu(self) -> float:
         """Processor seconds that it has used so far, to a hundredth; 0 where that cannot be told."""
-        if self._pid is None:
-            return 0.0
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0 if self._pid is None else cpu_of(self._pid)
 
     def empty(self) -> None:
         """Remove everything that was pushed to it."""
-        shutil.rmtree(self._storage, ignore_errors=True)
+        put_away(self._storage, self._old)
 
     def version(self) -> str:
         """What the program says of itself, but for its path."""
@@ -47,13 +58,36 @@ class Server:
         return " ".join(said.split()[1:])
 
 
+def cpu_of(pid: int) -> float:
+    """Processor seconds that a process has used so far, to a hundredth; 0 where that cannot be told."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def put_away(folder: Path, old: Path) -> None:
+    """Remove a folder; one with many files goes to `old`, for the end: ext4 makes new ones slowly after that."""
+    if sum(1 for _ in folder.rglob("*")) > _MANY:
+        old.mkdir(exist_ok=True)
+        folder.rename(old / str(len(list(old.iterdir()))))
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
-def serve(folder: Path) -> Iterator[Server]:
-    """A registry of its own as a process, which keeps everything in `folder`."""
+def serve(folder: Path, *, access_log: bool = False) -> Iterator[Server]:
+    """A registry of its own as a process, which keeps everything in `folder`.
+
+    Args:
+        folder: Made for it.
+        access_log: Whether it logs every request.
+    """
     os.environ["OCIBRIDGE_TEST_REGISTRY"] = "process"
     folder.mkdir()
-    with registry_server(folder) as found:
-        yield Server(found.host, folder / "storage", _process_of(folder))
+    with registry_server(folder, access_log=access_log) as found:
+        yield Server(found.host, folder, _process_of(folder))
 
 
 def _process_of(folder: Path) -> int | None:

@@ -38,7 +38,7 @@ ALLOWED = {
     "formats": FLOOR | {"layers"},
     "dialects": FLOOR | {"layers"},
     "verbs": VERBS,
-    "mirror": TOP,
+    "mirror": TOP | {"volume"},
     "volume": TOP,
     "trust": TOP,
     "schemas": TOP | {"mirror", "volume", "trust"},

@@ -20,8 +20,10 @@ from benchmarks.floors import Floor
 from benchmarks.hotpath import bound, sample_of
 from benchmarks.inputs import SMALL, blobs_of, make_carton, make_files, small_file
 from benchmarks.measure import Row, Run, allocated, run, summary
-from benchmarks.page import misses, page, row_table, sample_table, table
+from benchmarks.page import assembled, halves_of, misses, row_table, sample_table, table, transfers
+from benchmarks.place import Case, Place
 from benchmarks.results import Results, Sample
+from benchmarks.server import Server, put_away
 
 MiB = 1024 * 1024
 RUN = Run(wall=1.0, user=0.5, system=0.25, server=0.25, rss=50 * MiB, disk=100 * MiB, read=7 * MiB)
@@ -121,7 +123,7 @@ def test_two_bars_need_the_others_to_be_slower() -> None:
 def test_without_a_tool_its_bars_are_not_measured() -> None:
     found = replace(results(), rows=[row for row in results().rows if row.tool != cases.SKOPEO])
     assert sum(holds is None for holds in held(found).values()) == 3
-    assert "not measured" in page(found, {"memory": "1 GiB"}, 2, "Once.", ["skopeo"])
+    assert "not measured" in transfers(found, {"memory": "1 GiB"}, 2, "Once.", ["skopeo"])
 
 
 def test_evidence_compares_the_gap_with_the_steps() -> None:
@@ -142,7 +144,7 @@ def test_the_bound_follows_from_the_figures() -> None:
 
 
 def test_the_page_has_every_row_and_says_what_holds() -> None:
-    text = page(results(), {"memory": "1 GiB"}, 2, "Once.", [])
+    text = transfers(results(), {"memory": "1 GiB"}, 2, "Once.", [])
     assert "**does not hold**" in text
     assert "| memory | 1 GiB |" in text
     for row in results().rows:
@@ -219,3 +221,45 @@ def test_small_files_differ_and_share_a_layer(tmp_path: Path) -> None:
     assert all(len(data) == SMALL and json.loads(data) for data in written)
     ocibridge.push(tmp_path / "model", f"oci:{tmp_path / 'layout'}:v1")
     assert len(blobs_of(tmp_path / "layout", 9)) == 1
+
+
+def place(folder: Path) -> Place:
+    (folder / "work").mkdir()
+    return Place(
+        folder / "work", *(Server("127.0.0.1:1", folder / name, None) for name in ("pushes", "pulls")), settle=False
+    )
+
+
+def test_a_run_begins_with_nothing_unless_it_follows_another(tmp_path: Path) -> None:
+    where = place(tmp_path)
+    there, home = where.out / "there", '"$HOME/cache"'
+    write = Case("measure", "tool", ("sh", "-ec", f"touch {there} {home}"))
+    look = Case("measure", "tool", ("sh", "-ec", f"test -e {there} && test -e {home} || {{ echo gone >&2; exit 1; }}"))
+    where.measured(write)
+    where.again(look)
+    with pytest.raises(SystemExit, match="gone"):
+        where.measured(look)
+
+
+def test_a_folder_with_many_files_is_removed_at_the_end_only(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    for name, count in (("few", 3), ("many", 1001)):
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            (tmp_path / name / str(number)).touch()
+        put_away(tmp_path / name, old)
+        assert not (tmp_path / name).exists()
+    assert [len(list(folder.iterdir())) for folder in old.iterdir()] == [1001]
+    put_away(tmp_path / "nothing", old)
+
+
+def test_a_half_of_the_page_can_be_measured_anew() -> None:
+    text = transfers(results(), {"memory": "1 GiB"}, 2, "Once.", [])
+    first = assembled({"mirror": "## Mirror jobs\n\nold", "transfers": text})
+    kept = halves_of(first)
+    assert kept == {"transfers": text.strip(), "mirror": "## Mirror jobs\n\nold"}
+    again = assembled(kept | {"mirror": "## Mirror jobs\n\nnew"})
+    assert again == first.replace("## Mirror jobs\n\nold", "## Mirror jobs\n\nnew")
+    assert again.index("## Push and pull") < again.index("## Mirror jobs")
+    assert halves_of(assembled({"mirror": "x"})) == {"mirror": "x"}
+    assert halves_of("# Speed and memory\n") == {}
