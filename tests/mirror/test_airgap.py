@@ -45,7 +45,7 @@ def referrers(host: str, repository: str, digest: str) -> set[str]:
 
 
 def lines(server: RegistryServer, since: int = 0) -> list[tuple[str, str, int]]:
-    return requests(server.log()[since:])
+    return requests(server.log())[since:]
 
 
 def names(archive: Path) -> list[str]:
@@ -128,7 +128,7 @@ class TestRoundTrip:
         assert found[0] == found[1]
 
     def test_each_blob_is_fetched_once(self, rich: Rich, source: RegistryServer, archive: Path) -> None:
-        since = len(source.log())
+        since = len(requests(source.log()))
         report = pack(rich.references, archive)
         fetched = [path.rpartition("/")[2] for method, path, _ in lines(source, since) if "/blobs/" in path]
         assert len(fetched) == len(set(fetched)) == report.blobs
@@ -136,7 +136,7 @@ class TestRoundTrip:
     def test_again_moves_nothing(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references, archive)
         unpack(archive, f"{target.host}/again")
-        since = len(target.log())
+        since = len(requests(target.log()))
         report = unpack(archive, f"{target.host}/again")
         assert (report.totals.copied, report.totals.mounted, report.totals.manifests) == (0, 0, 0)
         assert {method for method, _, _ in lines(target, since)} <= {"GET", "HEAD"}
@@ -351,7 +351,7 @@ class TestFailures:
         data = bytearray(volume.read_bytes())
         data[data.index(b"shared")] ^= 1
         volume.write_bytes(data)
-        since = len(target.log())
+        since = len(requests(target.log()))
         with pytest.raises(IntegrityError, match=r"models\.tar\.001 is damaged"):
             unpack(archive, target.host)
         assert lines(target, since) == []
@@ -413,7 +413,7 @@ class TestHostile:
     )
     def test_names(self, target: RegistryServer, archive: Path, name: str) -> None:
         hostile(archive, [{"annotations": {NAME: name}}])
-        since = len(target.log())
+        since = len(requests(target.log()))
         with pytest.raises(FormatError, match="which is no reference"):
             unpack(archive, f"{target.host}/hostile")
         assert lines(target, since) == []
@@ -427,7 +427,7 @@ class TestHostile:
     @pytest.mark.parametrize("value", ["x", "../a", "example.com/a,", "example.com/a?b:v1", "v1", "," * 10])
     def test_places(self, target: RegistryServer, archive: Path, value: str) -> None:
         hostile(archive, [{"annotations": {NAME: "example.com/a:v1", PLACES: value}}])
-        since = len(target.log())
+        since = len(requests(target.log()))
         with pytest.raises(FormatError, match="blobs-at"):
             unpack(archive, f"{target.host}/hostile")
         assert lines(target, since) == []

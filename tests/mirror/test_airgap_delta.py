@@ -108,10 +108,10 @@ class TestDelta:
     def test_blobs_of_another_repository_are_mounted(self, two: Two, target: RegistryServer, first: Path) -> None:
         two.put("b", "v1", BIG, b"new")
         pack([two.ref("b", "v1")], two.path("d.tar"), since=first)
-        since = len(target.log())
+        since = len(requests(target.log()))
         report = unpack(two.path("d.tar"), two.place)
         assert (report.totals.copied, report.totals.copied_bytes, report.totals.mounted) == (1, 3, 2)
-        mounts = [path for method, path, _ in requests(target.log()[since:]) if "mount=" in path]
+        mounts = [path for method, path, _ in requests(target.log())[since:] if "mount=" in path]
         assert len(mounts) == 2
         two.assert_same("b", "v1")
 
@@ -142,7 +142,7 @@ class TestDelta:
         two.put("c", "v1", b"whole")
         drop_blob(two.target, f"mirror/{two.repository}/a", Descriptor.of(BIG, "").digest)
         pack([two.ref("a", "v2"), two.ref("c", "v1")], two.path("d.tar"), since=first)
-        since = len(target.log())
+        since = len(requests(target.log()))
         with pytest.raises(StoreError) as caught:
             unpack(two.path("d.tar"), two.place)
         digest = Descriptor.of(BIG, "").digest
@@ -151,7 +151,7 @@ class TestDelta:
             f"oci-archive:{two.path('d.tar')} was packed for a target that has it; pack again without --since, or with "
             "a lock that was written on this side"
         )
-        assert {method for method, _, _ in requests(target.log()[since:])} <= {"HEAD", "GET"}
+        assert {method for method, _, _ in requests(target.log())[since:]} <= {"HEAD", "GET"}
         assert ("v2" in two.there("a"), two.there("c")) == (False, {})
 
     def test_another_target(self, two: Two, first: Path) -> None:

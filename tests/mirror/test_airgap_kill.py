@@ -69,7 +69,7 @@ def test_a_killed_restore_goes_on(
     archive = tmp_path / "x.tar"
     pack([f"{source.host}/{each}:v1" for each in repositories], archive)
     prefix = f"restored-{os.getpid()}"
-    since = len(target.log())
+    since = len(requests(target.log()))
     with Line(target.host) as line:
         command = ["copy", "--from", f"oci-archive:{archive}", "--to", f"{line.host}/{prefix}", "-q"]
         for _ in range(4):
@@ -85,7 +85,7 @@ def test_a_killed_restore_goes_on(
     for repository in repositories:
         assert tags(target.host, f"{prefix}/{repository}").keys() == {"v1"}
         assert whole(target.host, f"{prefix}/{repository}", "v1") == whole(source.host, repository, "v1")
-    stored = [path for method, path, status in requests(target.log()[since:]) if method == "PUT" and status == 201]
+    stored = [path for method, path, status in requests(target.log())[since:] if method == "PUT" and status == 201]
     blobs = [path.rpartition("digest=")[2] for path in stored if "digest=" in path]
     # Where two repositories share a blob, the registry has it once, and each of them gets it at most once.
     assert len(blobs) <= 3 * len(repositories)

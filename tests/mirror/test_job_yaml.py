@@ -204,7 +204,25 @@ def test_what_yaml_writes_is_read(tmp_path_factory: pytest.TempPathFactory, docu
             return tuple(map(frozen, each))
         return {key: frozen(inner) for key, inner in each.items()} if isinstance(each, dict) else each
 
-    assert value(folder, yaml.safe_dump({"k": document}, allow_unicode=True)) == {"k": frozen(document)}
+    # PyYAML leaves texts bare that are numbers in YAML 1.2, such as 0E0; what is not a text needs no quotes.
+    text = yaml.dump({"k": document}, Dumper=Quoting, allow_unicode=True)
+    assert value(folder, text) == {"k": frozen(document)}
+
+
+class Quoting(yaml.SafeDumper):
+    """Writes every text in quotes."""
+
+    def represent_text(self, data: str) -> yaml.Node:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"')
+
+
+Quoting.add_representer(str, Quoting.represent_text)
+
+
+@pytest.mark.parametrize("number", ["0E0", "1e3", "-2E-1", ".5e1"])
+def test_numbers_of_yaml_1_2_are_numbers(number: str, tmp_path: Path) -> None:
+    assert value(tmp_path, f"k: {number}") == {"k": float(number)}
+    assert value(tmp_path, f"k: '{number}'") == {"k": number}
 
 
 @settings(deadline=None)
