@@ -14,7 +14,7 @@ from .inputs import Blob, blobs_of, make_carton, make_files
 from .place import Case, Place
 
 CURL, CURL_PARALLEL, SKOPEO, ORAS = "curl", "curl -Z", "skopeo", "oras package"
-CURL_THEN, CURL_BESIDE = "curl, then sha256sum and sync", "curl, tee and sha256sum, then sync"
+CURL_THEN, CURL_BESIDE = "curl, then openssl and sync", "curl, tee and openssl, then sync"
 TAR, RAW = "ocibridge", "ocibridge, raw-files"
 FOLDER, RAW_FOLDER, CARTON = "ocibridge to a folder", "ocibridge to a folder, raw-files", "ocibridge to .carton"
 AGAIN = "ocibridge"

@@ -102,7 +102,7 @@ def _large(found: Mirrored, cores: int) -> list[Bar]:
     return [
         replace(wall, load=load(ours, wall.bar, cores)),
         Bar(f"{measure}, peak RSS", f"≤ {LIMIT} MiB", f"{peak:.0f} MiB", peak, LIMIT, "MiB"),
-        Bar(f"{measure}, peak disk", "none", f"{disk:.2f} MiB", disk, 0, "MiB"),
+        Bar(f"{measure}, peak disk", "≤ 1 MiB: notes, and nothing of the weight", f"{disk:.2f} MiB", disk, 1, "MiB"),
     ]
 
 

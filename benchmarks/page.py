@@ -76,7 +76,7 @@ each run the tool's home (its caches), its output and what was pushed are remove
 write what is left; tools take turns within a round. The registry's processor time is what its process used meanwhile.
 Peak disk counts the output, the home and the folder for temporary files.
 
-curl is the floor: it is told the digests, verifies nothing, and leaves a tar file packed; with sha256sum and sync it
+curl is the floor: it is told the digests, verifies nothing, and leaves a tar file packed; with openssl and sync it
 does what a pull promises, but for the unpacking. skopeo pushes an OCI layout
 that ocibridge has prepared, and pulls to one. The oras package pushes each weight as a file, and the folder as it packs
 folders, one tar.gz; ocibridge pushes the folder as one tar layer, its default. A blob for each small file (some three

@@ -25,12 +25,12 @@ done
 # What a pull promises beyond a download, by C programs alone: the bytes have the digest, and are on the disk.
 CURL_THEN = """
 curl -sS --fail -o "$3" "$1"
-echo "$2  $3" | sha256sum --check --quiet
+[ "$(openssl dgst -sha256 -r "$3" | cut -d " " -f 1)" = "$2" ]
 sync "$3"
 """
 CURL_BESIDE = """
-found=$(curl -sS --fail "$1" | tee "$3" | sha256sum)
-[ "$found" = "$2  -" ]
+found=$(curl -sS --fail "$1" | tee "$3" | openssl dgst -sha256 -r)
+[ "${found%% *}" = "$2" ]
 sync "$3"
 """
 # From one registry to the other with nothing in between; the size is not known to the second curl, which sends chunks.
