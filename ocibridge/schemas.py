@@ -13,11 +13,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .airgap.lock import Lock
+from .airgap.reports import PackReport, UnpackReport
 from .dialects.annotations import FileListing, FileMetadata, Symlinks
 from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
 from .mirror.jobfile import JobFile
-from .mirror.lock import Lock
-from .mirror.packed import PackReport, UnpackReport
 from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest
 from .verbs.reports import (

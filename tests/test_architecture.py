@@ -38,13 +38,14 @@ ALLOWED = {
     "formats": FLOOR | {"layers"},
     "dialects": FLOOR | {"layers"},
     "verbs": VERBS,
+    "airgap": TOP,
     "mirror": TOP | {"volume"},
     "volume": TOP,
     "trust": TOP,
-    "schemas": TOP | {"mirror", "volume", "trust"},
+    "schemas": TOP | {"airgap", "mirror", "volume", "trust"},
     "__main__": {"cli"},
-    "cli": TOP | {"mirror", "volume", "trust", "schemas", ""},
-    "": TOP | {"mirror", "volume", "trust"},
+    "cli": TOP | {"airgap", "mirror", "volume", "trust", "schemas", ""},
+    "": TOP | {"airgap", "mirror", "volume", "trust"},
 }
 
 

@@ -79,11 +79,9 @@ def run(args: argparse.Namespace) -> None:
     started = time.monotonic()
     with shown(args) as progress:
         report = copy(
-            *args.references,
-            platforms=args.platform or (),
-            referrers=not args.no_referrers,
-            digest_tags=not args.no_digest_tags,
-            siblings=not args.no_siblings,
+            args.references[0],
+            args.references[1],
+            **copy_many.belongings(args),
             walk=args.walk,
             registry=registry,
             source_registry=source_registry,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from . import options
 from .output import human_size, human_time, result, say, warn
@@ -40,6 +41,16 @@ def _size(text: str) -> int:
 def asked(args: argparse.Namespace) -> bool:
     """Whether the command line asks for this kind of copy."""
     return any((args.to, args.from_archive, args.lock, args.since, args.volume_size, args.strip, args.force))
+
+
+def belongings(args: argparse.Namespace) -> dict[str, Any]:
+    """What comes along with a reference, in the words of `ocibridge.copy` and `ocibridge.airgap.pack`."""
+    return {
+        "platforms": args.platform or (),
+        "referrers": not args.no_referrers,
+        "digest_tags": not args.no_digest_tags,
+        "siblings": not args.no_siblings,
+    }
 
 
 def run(args: argparse.Namespace, references: Sequence[str]) -> None:
@@ -82,7 +93,7 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
             hint="write --to oci-archive:FILE; for registries, write a job for 'ocibridge mirror'",
         )
     registry = options.registry_options(args)
-    from ..mirror.airgap import pack
+    from ..airgap import pack
     from .progress import shown
 
     started = time.monotonic()
@@ -93,10 +104,7 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
             since=args.since,
             lock=args.lock,
             volume_size=args.volume_size,
-            platforms=args.platform or (),
-            referrers=not args.no_referrers,
-            digest_tags=not args.no_digest_tags,
-            siblings=not args.no_siblings,
+            **belongings(args),
             force=args.force,
             registry=registry,
             progress=progress,
@@ -123,7 +131,7 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
     names = ["--since", "--volume-size", "--force", "--platform", "--no-referrers", "--no-digest-tags", "--no-siblings"]
     _refuse(args, names, "packing an archive")
     registry = options.registry_options(args)
-    from ..mirror.airgap import unpack
+    from ..airgap import unpack
     from .progress import shown
 
     started = time.monotonic()

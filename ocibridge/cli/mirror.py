@@ -173,9 +173,9 @@ def _plan(args: argparse.Namespace) -> None:
     plan = _planned(args, walk=args.walk, journal=_journal(args, _shard(args.shard)))
     _show(args, plan, "plan")
     if args.output:
-        from ..mirror.files import write_text
+        from ..stores.files import write_file
 
-        write_text(args.output, plan.to_json() + "\n")
+        write_file(args.output, f"{plan.to_json()}\n".encode())
     _unless_failed(plan)
 
 
@@ -296,15 +296,15 @@ def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
 
 
 def _writers(args: argparse.Namespace, report: MirrorReport) -> Iterator[Callable[[], None]]:
-    from ..mirror.files import write_text
+    from ..stores.files import write_file
 
     for path in args.report:
         if path.suffix == ".json":
-            yield partial(write_text, path, report.to_json() + "\n")
+            yield partial(write_file, path, f"{report.to_json()}\n".encode())
         else:
             from ..mirror.html import report_page
 
-            yield partial(write_text, path, report_page(report))
+            yield partial(write_file, path, report_page(report).encode())
     if args.metrics:
         from ..mirror.metrics import write_textfile
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from .output import columns, human_size, human_time, printable
 
 if TYPE_CHECKING:
-    from ..mirror.reports import Failure, MirrorPlan, MirrorReport, Moves
+    from ..mirror.reports import Failure, MirrorPlan, MirrorReport
+    from ..verbs.moves import Moves
 
 
 def number(count: int, noun: str) -> str:

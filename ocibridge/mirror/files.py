@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from .. import settings
-from ..errors import FormatError, reading, writing
+from ..errors import FormatError, reading
 from ..oci.document import first_problem
 from .reports import MirrorPlan
 from .shards import Shard
@@ -43,19 +43,3 @@ def read_plan(path: Path) -> MirrorPlan:
         raise FormatError(
             f"{path} is no plan of a mirror job: {first_problem(exc)}", hint="make one with 'ocibridge mirror plan -o'"
         ) from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file, or leave what was there.
-
-    Raises:
-        DestinationError: it cannot be written.
-    """
-    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    with writing(path):
-        try:
-            part.write_text(text, encoding="utf-8", newline="\n")
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise

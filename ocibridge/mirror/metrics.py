@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import unquote, urlsplit
 
 from .. import errors
-from ..errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError, writing
+from ..errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError
 from ..settings import KiB, MiB
+from ..stores.files import write_file
 from .reports import MirrorReport, Outcome
 from .timeline import moment
 
@@ -115,14 +115,7 @@ def write_textfile(report: MirrorReport, path: Path, *, name: str | None = None)
     render: Callable[[CollectorRegistry], bytes] = exposition.generate_latest
     labels = _labels(report, name)
     text = render(_registry(report, labels, _earlier_success(path, labels)))
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with writing(path):
-        try:
-            beside.write_bytes(text)
-            beside.replace(path)
-        finally:
-            with suppress(OSError):
-                beside.unlink()
+    write_file(path, text)
 
 
 def push_gateway(
@@ -175,12 +168,10 @@ def _is_label(text: str) -> bool:
 
 
 def _need_client() -> None:
-    try:
-        import prometheus_client  # noqa: F401
-    except ImportError as exc:
+    if find_spec("prometheus_client") is None:
         raise UsageError(
             "metrics need the package prometheus-client", hint="install it with: pip install 'ocibridge[metrics]'"
-        ) from exc
+        )
 
 
 def _labels(report: MirrorReport, name: str | None) -> dict[str, str]:

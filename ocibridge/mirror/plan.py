@@ -13,11 +13,12 @@ from pathlib import Path
 from ..errors import InvalidReference, OcibridgeError
 from ..oci import parse_reference
 from ..transfer import Progress, Task
+from ..verbs.moves import Moves
 from .executors import each_done
 from .job import Job
 from .journal import MirrorJournal, known_in
 from .prune import Place, plan_prune
-from .reports import Failure, MirrorPlan, Moves, PlannedItem
+from .reports import Failure, MirrorPlan, PlannedItem
 from .shards import Shard
 from .sites import Sites
 from .units import Expansion, expand

@@ -3,49 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
 
 from ..verbs.base import Report
+from ..verbs.moves import Moves
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
 
 IN_STEP = "in step"
 """The reason for skipping a tag of which nothing is missing at the target."""
-
-
-class Moves(Report):
-    """What happens, or has happened, to blobs and manifests.
-
-    Attributes:
-        copied: Blobs that move from the source to the target.
-        copied_bytes: Their size in bytes.
-        mounted: Blobs that the target's registry takes over from another of its repositories.
-        mounted_bytes: Their size in bytes.
-        present: Blobs that the target has.
-        present_bytes: Their size in bytes.
-        manifests: Manifests and indexes that are pushed, referrers among them.
-    """
-
-    copied: int = 0
-    copied_bytes: int = 0
-    mounted: int = 0
-    mounted_bytes: int = 0
-    present: int = 0
-    present_bytes: int = 0
-    manifests: int = 0
-
-    @staticmethod
-    def sum(moves: Iterable[Moves]) -> Moves:
-        """All of them together."""
-        total: dict[str, int] = {}
-        for each in moves:
-            for key in Moves.model_fields:
-                total[key] = total.get(key, 0) + getattr(each, key)
-        return Moves(**total)
 
 
 class PlannedItem(Report):

@@ -16,13 +16,14 @@ from pathlib import Path
 
 from ..errors import OcibridgeError, UsageError
 from ..transfer import Progress, Task
+from ..verbs.moves import Moves
 from .executors import each_done
 from .job import Job
 from .journal import MirrorJournal
 from .plan import places_of, pruning, repository_of, unless_failed
 from .prune import prune, still_to_prune
 from .remote import RemoteWork
-from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport, Moves
+from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport
 from .shards import Shard
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of

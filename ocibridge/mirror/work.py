@@ -13,14 +13,15 @@ from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
 from ..oci import Descriptor, Reference, parse_reference
 from ..stores.base import Store
 from ..transfer import Progress, Task
-from ..transfer.carry import Carried, Carrier, CarryOptions
+from ..transfer.carry import Carrier, CarryOptions
+from ..transfer.progress import Within
 from ..transfer.shared import Shared
 from ..transfer.throttle import Throttle
+from ..verbs.moves import Moves
 from .facts import traits_of
 from .filters import wants_model
 from .onward import bridge, reworded
-from .progress import Within
-from .reports import IN_STEP, Failure, MirrorItem, Moves, PlannedItem
+from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
 from .sites import Sites
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Worker:
             action, reason = "skip", IN_STEP
         else:
             found = self._carrier(case).missing(case.digest)
-            moves = _moves(found)
+            moves = Moves.of(found)
             if case.equal and not (moves.copied or moves.mounted):
                 action, reason = "skip", IN_STEP
             elif case.equal:
@@ -185,7 +186,7 @@ class Worker:
         carried, total, rounds = None, Moves(), 0
         while True:
             carried = self._carrier(case).carry(case.digest, case.target.tag)
-            total, rounds = Moves.sum([total, _moves(carried)]), rounds + 1
+            total, rounds = Moves.sum([total, Moves.of(carried)]), rounds + 1
             self.warnings += carried.warnings
             again = None if unit.digest or case.source.digest else self._head(case.source)
             if again is None or again.digest == case.digest or rounds == ROUNDS:
@@ -314,18 +315,6 @@ def _why(case: _Case) -> str:
     if case.there is None:
         return "new"
     return IN_STEP if case.equal else "changed"
-
-
-def _moves(carried: Carried) -> Moves:
-    return Moves(
-        copied=carried.copied,
-        copied_bytes=carried.copied_bytes,
-        mounted=carried.mounted,
-        mounted_bytes=carried.mounted_bytes,
-        present=carried.present,
-        present_bytes=carried.present_bytes,
-        manifests=carried.manifests,
-    )
 
 
 def _item(

@@ -46,6 +46,29 @@ class Progress:
         """A task ended: `done`, `skipped`, `mounted` or `failed`."""
 
 
+class Within(Progress):
+    """What a single copy is given: its blobs are reported, its plan is not, as it is one of many.
+
+    Args:
+        whole: The progress of the run.
+    """
+
+    def __init__(self, whole: Progress) -> None:
+        self._whole = whole
+
+    def start(self, task: Task) -> None:
+        """See `Progress`."""
+        self._whole.start(task)
+
+    def advance(self, task: Task, count: int) -> None:
+        """See `Progress`."""
+        self._whole.advance(task, count)
+
+    def finish(self, task: Task, outcome: str) -> None:
+        """See `Progress`."""
+        self._whole.finish(task, outcome)
+
+
 @contextmanager
 def reported(progress: Progress, task: Task) -> Iterator[None]:
     """Start and finish a task around the block."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.airgap import pack, unpack
+from ocibridge.airgap import pack, unpack
 from ocibridge.oci import RegistryReference
 from ocibridge.stores.registry import RegistryStore
 

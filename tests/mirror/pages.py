@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ocibridge.mirror.reports import Failure, MirrorItem, MirrorReport, Moves
+from ocibridge.mirror.reports import Failure, MirrorItem, MirrorReport
+from ocibridge.verbs.moves import Moves
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "mirror" / "report.json"
 BEGAN = 1795312800.0

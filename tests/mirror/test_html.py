@@ -13,7 +13,8 @@ import pytest
 
 from ocibridge.mirror.html import OUTCOMES, headline, report_page
 from ocibridge.mirror.markup import Markup, element, joined
-from ocibridge.mirror.reports import Failure, MirrorReport, Moves
+from ocibridge.mirror.reports import Failure, MirrorReport
+from ocibridge.verbs.moves import Moves
 
 from .pages import HOSTILE, hostile, item, many, night, report
 

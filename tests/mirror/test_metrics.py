@@ -35,9 +35,11 @@ from ocibridge.errors import (
     NetworkError,
     StoreError,
     UsageError,
+    writing,
 )
 from ocibridge.mirror.metrics import METRICS, push_gateway, write_textfile
 from ocibridge.mirror.reports import Failure, MirrorReport
+from ocibridge.stores.files import PartFile
 
 from ..quiet import QuietServer
 from .pages import BEGAN, HOSTILE, REPORT, item, night, report
@@ -184,12 +186,14 @@ class TestTextfile:
         write_textfile(report([item()]), path)
         before = path.read_bytes()
 
-        def full(self: Path, data: bytes) -> int:
-            with open(self, "wb") as file:
-                file.write(data[:100])
-            raise OSError(28, "No space left on device")
+        write = PartFile.write
 
-        monkeypatch.setattr(Path, "write_bytes", full)
+        def full(self: PartFile, data: bytes) -> None:
+            write(self, data[:100])
+            with writing(self.target):
+                raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(PartFile, "write", full)
         with pytest.raises(DestinationError) as caught:
             write_textfile(failing(), path)
         assert (

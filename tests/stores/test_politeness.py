@@ -3,72 +3,28 @@
 
 from __future__ import annotations
 
-import gzip
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
 
-from ocibridge.content import Reader
 from ocibridge.errors import LimitError, NetworkError, NotFound, OcibridgeError, UsageError
-from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.settings import Limits
 from ocibridge.stores.registry.backoff import remaining
 from ocibridge.stores.registry.download import BlobReader
 from ocibridge.stores.registry.http import Host, Hosts
-from ocibridge.stores.registry.options import Manners, RegistryOptions, Retry
+from ocibridge.stores.registry.options import Manners, RegistryOptions
 from ocibridge.stores.registry.repository import Repository
 
+from .asked import BLOB, DATA, MANIFEST, PATH, WAIT, Elsewhere, Make, make, other, server
 from .registry.fault_server import FaultServer, Reply, Seen
 
-DATA = b"some bytes"
-BLOB = Descriptor(media_type="application/octet-stream", digest=sha256_digest(DATA), size=len(DATA))
-PATH = f"/v2/r/blobs/{BLOB.digest}"
-MANIFEST = "/v2/r/manifests/v1"
-WAIT = 60.0
-
-Make = Callable[..., Repository]
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with FaultServer() as running:
-        fill(running)
-        yield running
-
-
-@pytest.fixture
-def other() -> Iterator[FaultServer]:
-    with FaultServer() as running:
-        fill(running)
-        yield running
-
-
-def fill(server: FaultServer) -> None:
-    server.on("GET", PATH, Reply(200, DATA))
-    server.on("HEAD", PATH, Reply(200, DATA))
-    server.on("GET", MANIFEST, Reply(200, b"{}"))
-    server.on("POST", "/v2/r/blobs/uploads/", Reply(202, headers={"Location": "/v2/r/blobs/uploads/1"}))
-    server.on("PUT", "/v2/r/blobs/uploads/1", Reply(201))
-
-
-@pytest.fixture
-def make(server: FaultServer) -> Iterator[Make]:
-    with Hosts() as hosts:
-
-        def made(at: FaultServer = server, limits: Limits | None = None, **manners: Any) -> Repository:
-            retry = Retry(attempts=3, first=0.001)
-            options = RegistryOptions(retries=retry, manners=Manners(**manners), limits=limits or Limits())
-            return Repository(hosts.get(at.host, options), "r")
-
-        yield made
+__all__ = ["make", "other", "server"]
 
 
 @pytest.fixture
@@ -155,20 +111,6 @@ def test_a_thread_does_not_wait_for_itself(server: FaultServer, make: Make) -> N
         assert repository.has_blob(BLOB)
         assert first.read() == second.read() == DATA
     assert under_way(repository) == 0
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """The bytes of a blob, opened while they are sent to another place."""
-
-    source: Repository
-    begun: threading.Barrier | None = None
-    size: int = len(DATA)
-
-    def open(self, offset: int = 0) -> Reader:
-        if self.begun is not None:
-            self.begun.wait(WAIT)
-        return self.source.open_blob(BLOB, offset)
 
 
 def test_a_blob_goes_from_a_host_to_itself(server: FaultServer, make: Make) -> None:
@@ -483,59 +425,3 @@ def test_the_counts_of_all_hosts(server: FaultServer, other: FaultServer) -> Non
             for _ in range(count):
                 Repository(hosts.get(at.host, options), "r").has_blob(BLOB)
         assert {name: stats.requests for name, stats in hosts.stats.items()} == {server.host: 3, other.host: 3}
-
-
-# What httpx does around its connections, and we do ourselves.
-
-
-def test_a_proxy_of_the_environment_is_used(
-    server: FaultServer, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("http_proxy", server.url)
-    server.on("HEAD", f"http://registry.example{PATH}", Reply(200, DATA, headers={"Set-Cookie": "a=b"}))
-    host = Host("registry.example", RegistryOptions(plain_http=True))
-    try:
-        repository = Repository(host, "r")
-        with caplog.at_level(logging.INFO, "httpx"):
-            assert repository.has_blob(BLOB)
-            assert repository.has_blob(BLOB)
-            # The machine itself is never asked through a proxy.
-            assert make().has_blob(BLOB)
-    finally:
-        host.close()
-    ours = f"http://registry.example{PATH}"
-    assert [seen.path for seen in server.seen] == [ours, ours, PATH]
-    assert all(seen.headers["host"] == "registry.example" and "cookie" not in seen.headers for seen in server.seen[:2])
-
-
-def test_requests_are_logged_without_their_query(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "httpx"):
-        make().push_blob(BLOB, Elsewhere(make()))
-    put = [record.getMessage() for record in caplog.records if "PUT" in record.getMessage()]
-    assert len(put) == 1
-    assert put[0].endswith('/v2/r/blobs/uploads/1 "201"')
-
-
-def test_what_a_request_says(server: FaultServer, make: Make) -> None:
-    repository = make()
-    repository.host.request(repository.call("GET", "manifests/v1", "x", headers={"accept": "text/x"}))
-    repository.host.request(repository.call("POST", "blobs/uploads/", "x"), accept=(202,))
-    get, post = (seen.headers for seen in server.seen)
-    assert get.pop("user-agent") == post.pop("user-agent")
-    assert get.pop("host") == post.pop("host") == server.host
-    assert get == {"accept": "text/x", "accept-encoding": "identity"}
-    assert post == {"accept": "*/*", "accept-encoding": "identity", "content-length": "0"}
-
-
-def test_an_encoded_answer_is_read(server: FaultServer, make: Make) -> None:
-    server.on("GET", "/v2/r/tags/list", Reply(200, gzip.compress(b'{"tags":["v1"]}'), {"Content-Encoding": "gzip"}))
-    assert make().is_new() is False
-
-
-@pytest.mark.parametrize("size", [1, 16 << 10, (16 << 10) + 1, 300_000])
-def test_a_body_is_sent_again_after_a_refusal(size: int, server: FaultServer, make: Make) -> None:
-    challenge = {"WWW-Authenticate": f'Bearer realm="{server.url}/token"'}
-    server.on("PUT", MANIFEST, Reply(401, b"no", headers=challenge), Reply(201))
-    server.on("GET", "/token", Reply(200, b'{"token":"t"}'))
-    make().put_manifest(b"x" * size, "application/json", "v1")
-    assert [seen.body for seen in server.requests("PUT")] == [b"x" * size] * 2

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from ocibridge import schemas
 
 from ..cli.conftest import Run, run
+from ..mirror.artifacts import put, tags
 from ..registry import RegistryServer
-from .artifacts import put, tags
 
 __all__ = ["run"]
 

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 import ocibridge
+from ocibridge.airgap import pack, unpack
 from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, UsageError
-from ocibridge.mirror.airgap import pack, unpack
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore, BundleWriter
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryOptions
 from ocibridge.transfer import Progress, Task
 
+from ..mirror.artifacts import drop_blob, put, put_index, requests, store, tags, whole
 from ..registry import RegistryServer
 from ..stores.samples import files, sample
 from ..stores.test_bundle import entry
-from .artifacts import drop_blob, put, put_index, requests, store, tags, whole
 
 SIGNATURE = "application/vnd.example.signature"
 

@@ -61,7 +61,7 @@ def parse_name(text: str) -> Name | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Destination:
     """Where a bundle is restored.
 
     Attributes:
@@ -102,7 +102,7 @@ class Place:
         return whole
 
 
-def parse_place(text: str, strip: str = "") -> Place:
+def parse_destination(text: str, strip: str = "") -> Destination:
     """Parse `HOST[/PREFIX]` or `oci:DIR`.
 
     Raises:
@@ -113,11 +113,11 @@ def parse_place(text: str, strip: str = "") -> Place:
         if text.startswith("oci:"):
             reference = parse_reference(text)
             if isinstance(reference, LayoutReference) and not (reference.tag or reference.digest or strip):
-                return Place(text, "", "", reference.path)
+                return Destination(text, "", "", reference.path)
         parsed = parse_reference(text.rstrip("/") + "/x")
         if isinstance(parsed, RegistryReference) and not (parsed.tag or parsed.digest):
             host, _, prefix = text.rstrip("/").partition("/")
-            return Place(text, host, prefix, None, strip)
+            return Destination(text, host, prefix, None, strip)
     except InvalidReference:
         pass
     hint = "leave out --strip for a layout" if strip and text.startswith("oci:") else None

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocibridge.airgap.names import Name, name_of, parse_destination, parse_name
 from ocibridge.errors import UsageError
-from ocibridge.mirror.names import Name, name_of, parse_name, parse_place
 from ocibridge.oci import parse_reference
 
 DIGEST = "sha256:" + "0" * 64
@@ -40,7 +40,7 @@ def test_what_is_no_name(text: str) -> None:
 def test_any_text_is_a_name_of_harmless_parts_or_none(text: str) -> None:
     name = parse_name(text)
     if name is not None:
-        place = parse_place("target.example/mirror")
+        place = parse_destination("target.example/mirror")
         version = f"@{DIGEST}" if name.tag is None else f":{name.tag}"
         restored = parse_reference(f"{place.repository(name)}{version}")
         assert str(restored).startswith("target.example/mirror")
@@ -89,4 +89,4 @@ def test_a_digest_in_a_layout_has_no_name() -> None:
 def test_places(place: str, strip: str, name: str, repository: str) -> None:
     parsed = parse_name(name)
     assert parsed is not None
-    assert parse_place(place, strip).repository(parsed) == repository
+    assert parse_destination(place, strip).repository(parsed) == repository

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.airgap import pack, unpack
+from ocibridge.airgap import pack, unpack
 from ocibridge.settings import MiB
 
 from ..kill.commands import run, start
 from ..kill.counting import Line
+from ..mirror.artifacts import put, requests, tags, whole
 from ..registry import RegistryServer
 from ..stores.samples import files
-from .artifacts import put, requests, tags, whole
 
 _LONGEST = 120.0
 LAYERS = [random.Random(number).randbytes(4 * MiB) for number in range(6)]

@@ -10,16 +10,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ocibridge import schemas
+from ocibridge.airgap import lock as airgap_lock
+from ocibridge.airgap import pack, unpack
+from ocibridge.airgap.lock import Held, Lock
 from ocibridge.errors import FormatError, LimitError, SourceError, StoreError
-from ocibridge.mirror import lock as mirror_lock
-from ocibridge.mirror.airgap import pack, unpack
-from ocibridge.mirror.lock import Held, Lock
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore
 from ocibridge.stores.layout import LayoutStore
 
+from ..mirror.artifacts import drop_blob, put, requests, tags, whole
 from ..registry import RegistryServer
-from .artifacts import drop_blob, put, requests, tags, whole
 
 SIGNATURE = "application/vnd.example.signature"
 BIG = b"shared" * 5000
@@ -230,7 +230,7 @@ class TestLock:
             Lock.read(path)
 
     def test_limit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mirror_lock, "_LARGEST", 10)
+        monkeypatch.setattr(airgap_lock, "_LARGEST", 10)
         (tmp_path / "lock.json").write_text(" " * 11)
         with pytest.raises(LimitError):
             Lock.read(tmp_path / "lock.json")

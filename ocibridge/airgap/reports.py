@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..oci import Digest
 from ..verbs.base import Report
-from .reports import Moves
+from ..verbs.moves import Moves
 
 
 class VolumeReport(Report):

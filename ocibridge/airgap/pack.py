@@ -35,7 +35,7 @@ from ..verbs.sources import open_store
 from .contents import Contents, Recorder, contents_of
 from .lock import Lock
 from .names import Name, name_of
-from .packed import PackedReference, PackReport, VolumeReport
+from .reports import PackedReference, PackReport, VolumeReport
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -157,12 +157,17 @@ def archive_path(target: str | os.PathLike[str] | ArchiveReference) -> Path:
         UsageError: it names a tag, too.
     """
     if isinstance(target, str) and target.startswith("oci-archive:"):
-        target = parse_reference(target)  # type: ignore[assignment]
-    if not isinstance(target, ArchiveReference):
+        reference = parse_reference(target)
+        assert isinstance(reference, ArchiveReference)
+    elif isinstance(target, ArchiveReference):
+        reference = target
+    else:
         return Path(target)
-    if target.tag or target.digest:
-        raise UsageError(f"{target} names a tag", hint=f"leave it out: every reference keeps its own in {target.name}")
-    return target.path
+    if reference.tag or reference.digest:
+        raise UsageError(
+            f"{reference} names a tag", hint=f"leave it out: every reference keeps its own in {reference.name}"
+        )
+    return reference.path
 
 
 def _wanted(references: Sequence[str | Reference]) -> dict[Name, Reference]:

@@ -22,16 +22,15 @@ from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
 from ..transfer import Progress, Task
 from ..transfer.carry import Carried, Carrier, CarryOptions
-from ..transfer.progress import reported
+from ..transfer.progress import Within, reported
 from ..transfer.shared import Shared
 from ..transfer.workers import Workers
+from ..verbs.moves import Moves
 from .contents import Contents, contents_of
 from .lock import Lock
-from .names import Name, Place, parse_name, parse_place
+from .names import Destination, Name, parse_destination, parse_name
 from .pack import ANNOTATION_BLOBS_AT, archive_path
-from .packed import UnpackedReference, UnpackReport
-from .progress import Within
-from .reports import Moves
+from .reports import UnpackedReference, UnpackReport
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -105,7 +104,7 @@ def unpack(
         >>> unpack("models.tar", "registry.example.com/mirror")  # doctest: +SKIP
     """
     path = archive_path(source)
-    place = parse_place(target, strip)
+    place = parse_destination(target, strip)
     progress = progress or Progress()
     bundle = BundleStore(path)
     _verify(bundle, progress)
@@ -133,7 +132,7 @@ def unpack(
         warnings = [*(text for each in carried for text in each.warnings), *targets.warnings()]
     if lock is not None:
         held.joined({each.name.text: each.contents.held for each in roots}).write(Path(lock))
-    moves = [_moves(each) for each in carried]
+    moves = [Moves.of(each) for each in carried]
     return UnpackReport(
         archive=str(path),
         target=target,
@@ -157,7 +156,7 @@ def _verify(bundle: BundleStore, progress: Progress) -> None:
             volumes.verify(partial(progress.advance, task))
 
 
-def _roots(bundle: BundleStore, place: Place, wanted: Sequence[str]) -> list[_Root]:
+def _roots(bundle: BundleStore, place: Destination, wanted: Sequence[str]) -> list[_Root]:
     """What is to be restored, digest tags before the rest, as signatures shall be there before what they sign."""
     found: dict[str, _Root] = {}
     for entry in bundle.entries:
@@ -189,7 +188,7 @@ def _roots(bundle: BundleStore, place: Place, wanted: Sequence[str]) -> list[_Ro
     return sorted(found.values(), key=lambda each: (not (each.name.tag or "").startswith("sha256-"), each.reference))
 
 
-def _places(bundle: BundleStore, entry: Entry, place: Place) -> tuple[str, ...]:
+def _places(bundle: BundleStore, entry: Entry, place: Destination) -> tuple[str, ...]:
     text = (entry.get("annotations") or {}).get(ANNOTATION_BLOBS_AT, "")
     found = []
     for each in text.split(",")[:_MOST_PLACES] if isinstance(text, str) and text else ():
@@ -204,7 +203,7 @@ def _places(bundle: BundleStore, entry: Entry, place: Place) -> tuple[str, ...]:
 class _Targets:
     """The repositories of the target, opened on first use."""
 
-    def __init__(self, place: Place, registry: RegistryOptions | None, stack: ExitStack) -> None:
+    def __init__(self, place: Destination, registry: RegistryOptions | None, stack: ExitStack) -> None:
         self._stack = stack
         self._stores: dict[str, Store] = {}
         self._registry = registry
@@ -277,7 +276,3 @@ def _check_rest(
             hint="pack again without --since, or with a lock that was written on this side",
         )
     return {blob.digest: home for (_, blob), home in zip(items, homes, strict=True) if home is not None}
-
-
-def _moves(carried: Carried) -> Moves:
-    return Moves(**{key: getattr(carried, key) for key in Moves.model_fields})

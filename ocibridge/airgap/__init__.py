@@ -2,7 +2,7 @@
 """Across an air gap: many references in one archive, restored on the other side."""
 
 from .pack import pack
-from .packed import PackReport, UnpackReport
+from .reports import PackReport, UnpackReport
 from .unpack import unpack
 
 __all__ = ["PackReport", "UnpackReport", "pack", "unpack"]

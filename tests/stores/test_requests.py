@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What httpx does around its connections, and we do ourselves."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+
+import pytest
+
+from ocibridge.stores.registry.http import Host
+from ocibridge.stores.registry.options import RegistryOptions
+from ocibridge.stores.registry.repository import Repository
+
+from .asked import BLOB, DATA, MANIFEST, PATH, Elsewhere, Make, make, other, server
+from .registry.fault_server import FaultServer, Reply
+
+__all__ = ["make", "other", "server"]
+
+
+def test_a_proxy_of_the_environment_is_used(
+    server: FaultServer, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    server.on("HEAD", f"http://registry.example{PATH}", Reply(200, DATA, headers={"Set-Cookie": "a=b"}))
+    host = Host("registry.example", RegistryOptions(plain_http=True))
+    try:
+        repository = Repository(host, "r")
+        with caplog.at_level(logging.INFO, "httpx"):
+            assert repository.has_blob(BLOB)
+            assert repository.has_blob(BLOB)
+            # The machine itself is never asked through a proxy.
+            assert make().has_blob(BLOB)
+    finally:
+        host.close()
+    ours = f"http://registry.example{PATH}"
+    assert [seen.path for seen in server.seen] == [ours, ours, PATH]
+    assert all(seen.headers["host"] == "registry.example" and "cookie" not in seen.headers for seen in server.seen[:2])
+
+
+def test_requests_are_logged_without_their_query(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "httpx"):
+        make().push_blob(BLOB, Elsewhere(make()))
+    put = [record.getMessage() for record in caplog.records if "PUT" in record.getMessage()]
+    assert len(put) == 1
+    assert put[0].endswith('/v2/r/blobs/uploads/1 "201"')
+
+
+def test_what_a_request_says(server: FaultServer, make: Make) -> None:
+    repository = make()
+    repository.host.request(repository.call("GET", "manifests/v1", "x", headers={"accept": "text/x"}))
+    repository.host.request(repository.call("POST", "blobs/uploads/", "x"), accept=(202,))
+    get, post = (seen.headers for seen in server.seen)
+    assert get.pop("user-agent") == post.pop("user-agent")
+    assert get.pop("host") == post.pop("host") == server.host
+    assert get == {"accept": "text/x", "accept-encoding": "identity"}
+    assert post == {"accept": "*/*", "accept-encoding": "identity", "content-length": "0"}
+
+
+def test_an_encoded_answer_is_read(server: FaultServer, make: Make) -> None:
+    server.on("GET", "/v2/r/tags/list", Reply(200, gzip.compress(b'{"tags":["v1"]}'), {"Content-Encoding": "gzip"}))
+    assert make().is_new() is False
+
+
+@pytest.mark.parametrize("size", [1, 16 << 10, (16 << 10) + 1, 300_000])
+def test_a_body_is_sent_again_after_a_refusal(size: int, server: FaultServer, make: Make) -> None:
+    challenge = {"WWW-Authenticate": f'Bearer realm="{server.url}/token"'}
+    server.on("PUT", MANIFEST, Reply(401, b"no", headers=challenge), Reply(201))
+    server.on("GET", "/token", Reply(200, b'{"token":"t"}'))
+    make().put_manifest(b"x" * size, "application/json", "v1")
+    assert [seen.body for seen in server.requests("PUT")] == [b"x" * size] * 2
