@@ -91,6 +91,8 @@ def copy(
     with ExitStack() as stack:
         hosts = _hosts(stack, origin, goal)
         home = stack.enter_context(_open(origin, source_registry, hosts, create=False))
+        if isinstance(goal, LayoutReference):
+            home.resolve(origin.version)  # what is not there makes no new layout
         place = stack.enter_context(_open(goal, registry, hosts, create=True))
         place.notes = settings.cache_dir()
         carrier = Carrier(home, place, options, Shared(), progress)

@@ -162,7 +162,7 @@ def test_a_target_has_no_digest(tmp_path: Path) -> None:
 def test_what_is_not_there(registry: RegistryServer, repository: str, tmp_path: Path) -> None:
     with pytest.raises(ocibridge.NotFound):
         copy(f"{registry.host}/{repository}:v1", f"oci:{tmp_path / 'b'}")
-    assert LayoutStore(tmp_path / "b").tags() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_root_can_be_refused(tmp_path: Path) -> None:
