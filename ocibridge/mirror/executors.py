@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import TypeVar
 
 from ..errors import NetworkError, UsageError
@@ -104,17 +105,20 @@ def each_done(
         workers: How many work at once.
     """
     waiting: dict[Future[Result], Item] = {}
+    done: SimpleQueue[Future[Result]] = SimpleQueue()
     left = iter(items)
     try:
         while True:
             for item in left:
-                waiting[_submitted(executor, work, item)] = item
+                future = _submitted(executor, work, item)
+                waiting[future] = item
+                future.add_done_callback(done.put)
                 if len(waiting) >= workers * _AHEAD:
                     break
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future
+            future = done.get()
+            yield waiting.pop(future), future
     finally:
         for future in waiting:
             future.cancel()

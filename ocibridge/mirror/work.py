@@ -14,6 +14,7 @@ from ..oci import Descriptor, Reference, parse_reference
 from ..stores.base import Store
 from ..transfer import Progress, Task
 from ..transfer.carry import Carrier, CarryOptions
+from ..transfer.graph import Node, read_node
 from ..transfer.progress import Within
 from ..transfer.shared import Shared
 from ..transfer.throttle import Throttle
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 """How often a tag is copied again because it was moved at the source meanwhile."""
+LONG = 1.0
+"""Seconds from which on a copy is one during which a tag may have been moved: then the source is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,12 @@ class _Case:
     target: Reference
     digest: str
     there: Descriptor | None
+    root: Node | None = None
+
+    @property
+    def wanted(self) -> Node | str:
+        """What is copied: the manifest, where it was read already."""
+        return self.root or self.digest
 
     @property
     def equal(self) -> bool:
@@ -131,7 +140,7 @@ class Worker:
         elif case.equal and case.vouched:
             action, reason = "skip", IN_STEP
         else:
-            found = self._carrier(case).missing(case.digest)
+            found = self._carrier(case).missing(case.wanted)
             moves = Moves.of(found)
             if case.equal and not (moves.copied or moves.mounted):
                 action, reason = "skip", IN_STEP
@@ -185,11 +194,14 @@ class Worker:
         self._back_up(case, self._replaced(case))
         carried, total, rounds = None, Moves(), 0
         while True:
-            carried = self._carrier(case).carry(case.digest, case.target.tag)
+            started = time.monotonic()
+            carried = self._carrier(case).carry(case.wanted, case.target.tag)
             total, rounds = Moves.sum([total, Moves.of(carried)]), rounds + 1
             self.warnings += carried.warnings
-            again = None if unit.digest or case.source.digest else self._head(case.source)
-            if again is None or again.digest == case.digest or rounds == ROUNDS:
+            if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
+                break
+            again = self._head(case.source)
+            if again is None or again.digest == case.digest:
                 break
             case = self._look(unit)
             reason = "the source moved meanwhile"
@@ -229,13 +241,19 @@ class Worker:
     def _look(self, unit: Unit) -> _Case:
         entry = self.job.entries[unit.entry]
         source, target = parse_reference(unit.source), parse_reference(unit.target)
-        digest = unit.digest or source.digest
-        if digest is None:
+        new = self._shared.found_new(target.name)
+        there = None if new else self._head(target)
+        digest, root = unit.digest or source.digest, None
+        if digest is None and new:
+            # All of it will be copied: reading it answers the question for its digest, too.
+            root = read_node(self.sites.store(source), source.version)
+            digest = root.digest
+        elif digest is None:
             found = self._head(source)
             if found is None:
                 raise NotFound(f"{source} is not there", hint="check the tag, or whether it was deleted meanwhile")
             digest = found.digest
-        return _Case(unit, entry, source, target, digest, self._head(target))
+        return _Case(unit, entry, source, target, digest, there, root)
 
     def _head(self, reference: Reference) -> Descriptor | None:
         try:

@@ -110,11 +110,11 @@ class Carrier:
         self.shared = shared or Shared()
         self.progress = progress or Progress()
 
-    def carry(self, version: str, tag: str | None = None) -> Carried:
+    def carry(self, version: str | Node, tag: str | None = None) -> Carried:
         """Copy what a tag or digest names.
 
         Args:
-            version: Tag or digest at the source.
+            version: Tag or digest at the source, or what was read of it.
             tag: Tag at the target; None leaves it reachable by digest alone.
 
         Raises:
@@ -129,7 +129,7 @@ class Carrier:
         with self.shared.exclusive(self.target), self.shared.working(), self.target.batch():
             return _Copy(self, False).run(root, tag)
 
-    def missing(self, version: str, tag: str | None = None) -> Carried:
+    def missing(self, version: str | Node, tag: str | None = None) -> Carried:
         """What `carry` would do, at the price of a HEAD a blob; nothing moves.
 
         Blobs that an earlier call with the same `shared` has named count as being there.
@@ -140,8 +140,8 @@ class Carrier:
         with self.shared.working():
             return _Copy(self, True).run(self._root(version), tag)
 
-    def _root(self, version: str) -> Node:
-        root = read_node(self.source, version)
+    def _root(self, version: str | Node) -> Node:
+        root = read_node(self.source, version) if isinstance(version, str) else version
         check_platforms(root, self.options.platforms)
         return root
 

@@ -112,6 +112,10 @@ class Shared:
                 self._new[target.name] = target.is_new()
             return self._new[target.name]
 
+    def found_new(self, name: str) -> bool:
+        """Whether the target of this name was asked already, and had nothing; nobody is asked."""
+        return self._new.get(name, False)
+
     def may_mount(self, source: Store, target: Store) -> bool:
         """Whether it makes sense to try a mount."""
         return source.place == target.place and self._refusals[source.name, target.name] < REFUSALS

@@ -101,6 +101,36 @@ def test_what_is_in_step_costs_a_request_a_tag_and_side(
     assert [method for method, _, _ in requests(target.log())[heads[1] :]] == ["HEAD"] * 10
 
 
+def test_a_repository_that_was_empty_is_not_asked_for_each_tag(
+    tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
+) -> None:
+    for number in range(5):
+        put(source.host, repository, f"v{number}", [b"%d" % number])
+    path = job(
+        tmp_path / "job.yaml",
+        f"""
+        version: 1
+        defaults:
+          parallel: 1
+        sync:
+          - source: {source.host}/{repository}
+            target: {target.host}/{repository}
+            type: repository
+            referrers: false
+            digestTags: false
+        """,
+    )
+    before = (len(requests(source.log())), len(requests(target.log())))
+    assert set(outcomes(mirror_run(path)).values()) == {"copied"}
+    asked = requests(source.log())[before[0] :]
+    # The first tag finds out that there is nothing.
+    assert [method for method, path, _ in asked if "/manifests/" in path] == ["HEAD"] + ["GET"] * 5
+    asked = requests(target.log())[before[1] :]
+    assert [method for method, path, _ in asked if "/manifests/" in path] == ["HEAD"] + ["PUT"] * 5
+    assert [method for method, path, _ in asked if "/tags/" in path] == ["GET"]
+    assert tags(target.host, repository) == tags(source.host, repository)
+
+
 def test_a_pinned_image_costs_one_request(
     tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
 ) -> None:
@@ -158,8 +188,10 @@ def test_the_journal_vouches_until_somebody_asks_for_a_walk(
 def test_a_tag_that_moves_is_followed(
     simple: Path, source: RegistryServer, target: RegistryServer, repository: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from ocibridge.mirror import work
     from ocibridge.transfer.carry import Carrier
 
+    monkeypatch.setattr(work, "LONG", 0.0)
     put(source.host, repository, "v1", [b"old"])
     carry = Carrier.carry
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import logging
 import ssl
+import threading
+import time
+from collections.abc import Mapping
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import metadata
+from typing import Any
 from urllib.request import getproxies
 
 import httpx
 
 from ...errors import UsageError, reading
+from .lines import IDLE, IDLE_SECONDS, Connected, Lines
 from .options import RegistryOptions, is_local
 
 _log = logging.getLogger("httpx")
@@ -21,23 +26,27 @@ _log = logging.getLogger("httpx")
 class Connections:
     """Connections to the registry itself (`own`), or to the hosts that it sends us to.
 
+    Args:
+        options: What TLS needs.
+        own: Which of them.
+        origin: Address of the registry.
+        connected: See `Connected`.
+
     Raises:
         UsageError: the certificate files cannot be used.
         SourceError: one of them cannot be read.
     """
 
-    def __init__(self, options: RegistryOptions, own: bool, origin: httpx.URL) -> None:
+    def __init__(self, options: RegistryOptions, own: bool, origin: httpx.URL, connected: Connected) -> None:
         _log.addFilter(_hide_query)
-        plain = own and origin.scheme == "http"
         # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _tls(options, own)
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
+        context = None if own and origin.scheme == "http" else _tls(options, own)
         self._transport: httpx.BaseTransport
         # As in Go's net/http, which every other registry client uses: no proxy for the machine itself.
         if is_local(origin.host) or not getproxies().keys() - {"no"}:
-            self._transport = httpx.HTTPTransport(verify=verify, trust_env=False, limits=limits)
+            self._transport = Lines(context, connected)
         else:
-            self._transport = _Proxied(verify, limits)
+            self._transport = _Proxied(context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), connected)
 
     def send(self, request: httpx.Request) -> httpx.Response:
         """Send a request as it stands, and give the response with its body unread.
@@ -64,17 +73,27 @@ class Connections:
 
 
 class _Proxied(httpx.BaseTransport):
-    """A client of httpx, which knows the proxies that the environment names."""
+    """A client of httpx, which knows the proxies that the environment names, and how to get through them."""
 
-    def __init__(self, verify: ssl.SSLContext, limits: httpx.Limits) -> None:
+    def __init__(self, verify: ssl.SSLContext, connected: Connected) -> None:
         cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=IDLE, keepalive_expiry=IDLE_SECONDS)
         self._client = httpx.Client(verify=verify, cookies=cookies, limits=limits, trust_env=True)
+        self._connected = connected
+        self._connecting = threading.local()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions = {**request.extensions, "trace": self._trace}
         return self._client.send(request, auth=None, stream=True, follow_redirects=False)
 
     def close(self) -> None:
         self._client.close()
+
+    def _trace(self, event: str, details: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.started":
+            self._connecting.started = time.monotonic()
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._connected(details["return_value"], time.monotonic() - self._connecting.started)
 
 
 def _tls(options: RegistryOptions, own: bool) -> ssl.SSLContext:

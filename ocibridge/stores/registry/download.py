@@ -5,25 +5,22 @@ from __future__ import annotations
 
 import io
 import re
-import socket
-import ssl
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 import httpx
 
 from ...content import writable
 from ...errors import IntegrityError, NetworkError, StoreError
-from ...settings import KiB, MiB
+from ...settings import KiB
+from .answers import Body
 from .http import Attempts, Call, Host
+from .lines import interrupt
 from .pace import Pace
 from .problems import Answer
 
 PROGRESS = 16 * KiB
 """Bytes that make an attempt count as one that got somewhere."""
-_TAKE_OVER = MiB
 _EARLY = "the body ended early"
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
@@ -57,9 +54,7 @@ class BlobReader(io.RawIOBase):
         self._arrived = 0
         self._pace = Pace(self._host.options.timeouts)
         self._response: httpx.Response | None = None
-        self._pieces: Iterator[bytes] = iter(())
-        self._rest = memoryview(b"")
-        self._socket: socket.socket | None = None
+        self._body: Body | _Pieces | None = None
         self._skip = 0
         self._aborted = False
         self.partial = False
@@ -75,26 +70,28 @@ class BlobReader(io.RawIOBase):
         target = writable(buffer)
         if not target:
             return 0
-        while True:
-            if self._rest:
-                count = min(len(target), len(self._rest))
-                target[:count] = self._rest[:count]
-                self._rest = self._rest[count:]
-            elif self._socket is not None:
-                if self._position >= self._end:
-                    self._drop()
-                    return 0
-                count = self._receive(self._socket, target[: self._end - self._position])
-                if not count:
+        while self._body is not None:
+            started = time.monotonic()
+            try:
+                count = self._body.read_into(target[: self._skip or len(target)])
+                if not count and self._position < self._end:
+                    # A body without length that simply stops looks like a whole one.
+                    raise httpx.ReadError(_EARLY)
+                self._came(count, started)
+            except httpx.HTTPError as exc:
+                if self._position < self._end:
+                    self._retry(exc)
                     continue
+                # All that counts has come; what breaks now is of no interest.
+                count = 0
+            if not count:
+                self._drop()
+            elif self._skip:
+                self._skip -= count
             else:
-                piece = self._next()
-                if piece is None:
-                    return 0
-                self._rest = memoryview(piece)
-                continue
-            self._position += count
-            return count
+                self._position += count
+                return count
+        return 0
 
     def abort(self) -> None:
         """Wake a thread that waits in `readinto`, which then raises a `NetworkError`; for another thread."""
@@ -102,8 +99,7 @@ class BlobReader(io.RawIOBase):
         response = self._response
         stream = response.extensions.get("network_stream") if response is not None else None
         if stream is not None:
-            with suppress(OSError):
-                stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+            interrupt(stream)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -111,76 +107,12 @@ class BlobReader(io.RawIOBase):
             self._drop()
         super().close()
 
-    def _receive(self, line: socket.socket, target: memoryview) -> int:
-        """Bytes straight from the connection into `target`; 0 after a new connection had to be made."""
-        started = time.monotonic()
-        try:
-            count = line.recv_into(target)
-            if not count:
-                raise httpx.ReadError(_EARLY)
-            self._came(count, started)
-            return count
-        except TimeoutError:
-            self._retry(httpx.ReadTimeout("no byte has come in time"))
-        except OSError as exc:
-            self._retry(httpx.ReadError(str(exc)))
-        except httpx.HTTPError as exc:
-            self._retry(exc)
-        return 0
-
-    def _next(self) -> bytes | None:
-        """The next piece, or None at the end."""
-        while self._response is not None:
-            started = time.monotonic()
-            try:
-                piece = next(self._pieces, None)
-                if piece:
-                    self._came(len(piece), started)
-            except httpx.HTTPError as exc:
-                if self._position >= self._end:
-                    # All that counts has come; what breaks now is of no interest.
-                    self._drop()
-                    return None
-                self._retry(exc)
-                continue
-            if piece:
-                self._take_over(len(piece))
-                return piece
-            if piece is None:
-                if self._position >= self._end:
-                    self._drop()
-                    return None
-                # A body without length that simply stops looks like a whole one.
-                self._retry(httpx.ReadError(_EARLY))
-        return None
-
     def _came(self, count: int, started: float) -> None:
         self._arrived += count
         if self._arrived >= PROGRESS:
             self._arrived = 0
             self._attempts.progress()
         self._pace.moved(count, time.monotonic() - started)
-
-    def _take_over(self, first: int) -> None:
-        """Read the rest of a long body from the connection itself, without the copies that parsing it costs.
-
-        The parser has handed out all that it had when it gives the first piece. It does not see the body's end, so the
-        connection is not used again.
-        """
-        response = self._response
-        if response is None or self._socket is not None or "transfer-encoding" in response.headers:
-            return
-        length = response.headers.get("content-length", "")
-        due = self._end - self._position
-        if not length.isdigit() or int(length) - first < _TAKE_OVER or due - first < _TAKE_OVER:
-            return
-        if self._skip or int(length) != due:
-            return
-        stream = response.extensions.get("network_stream")
-        line = stream.get_extra_info("socket") if stream is not None else None
-        if isinstance(line, socket.socket) and _carries(line, response.url):
-            line.settimeout(self._host.options.timeouts.read)
-            self._socket = line
 
     def _retry(self, problem: httpx.HTTPError | Answer) -> None:
         self._drop()
@@ -218,7 +150,7 @@ class BlobReader(io.RawIOBase):
             self._pace = Pace(self._host.options.timeouts)
             self._skip = skip
             self._response = response
-            self._pieces = _after(response.iter_raw(), skip)
+            self._body = response.stream if isinstance(response.stream, Body) else _Pieces(response)
             return
 
     def _check(self, call: Call, response: httpx.Response) -> int | None:
@@ -247,24 +179,26 @@ class BlobReader(io.RawIOBase):
         return 0
 
     def _drop(self) -> None:
-        self._rest = memoryview(b"")
-        self._socket = None
+        self._body = None
         if self._response is not None:
             self._response.close()
             self._response = None
 
 
-def _carries(line: socket.socket, url: httpx.URL) -> bool:
-    """Whether `line` carries the very bytes of the answer, and not those of a tunnel within it."""
-    if url.scheme == "http":
-        return type(line) is socket.socket
-    return isinstance(line, ssl.SSLSocket) and line.server_hostname == url.raw_host.decode()
+class _Pieces:
+    """The body of an answer that came by a proxy, in the form of ours."""
 
+    def __init__(self, response: httpx.Response) -> None:
+        self._pieces = response.iter_raw()
+        self._rest = memoryview(b"")
 
-def _after(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
-    for piece in pieces:
-        if skip >= len(piece):
-            skip -= len(piece)
-        else:
-            yield piece[skip:] if skip else piece
-            skip = 0
+    def read_into(self, target: memoryview) -> int:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-import socket
 import threading
 import time
 import weakref
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import httpx
@@ -25,14 +24,13 @@ from .backoff import Backoff, HostStats, allowed_tries, exhausted, is_transient,
 from .body import ContentBody
 from .connections import Connections, user_agent
 from .credentials import CredentialSources
+from .lines import Stream, interrupt
 from .notices import Notices
 from .options import RegistryOptions, base_url, is_local
 from .pace import Pace, SteadyBody
 from .problems import Answer, broken, refused
 
 if TYPE_CHECKING:
-    import httpcore
-
     from .quota import Turns
 
 MAX_REDIRECTS = 5
@@ -112,12 +110,11 @@ class Host:
             self._turns = Turns(manners, self.backoff)
             self.latency = 0.0
         patience = httpx.Timeout(timeouts.connect, read=timeouts.read, write=timeouts.write, pool=None).as_dict()
-        self._extensions = {"timeout": patience, "trace": self._trace}
-        self._commit_extensions = {"timeout": {**patience, "read": timeouts.commit}, "trace": self._trace}
-        self._connecting = threading.local()
+        self._extensions = {"timeout": patience}
+        self._commit_extensions = {"timeout": {**patience, "read": timeouts.commit}}
         self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
-        self._lines: weakref.WeakSet[httpcore.NetworkStream] = weakref.WeakSet()
+        self._lines: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._own: Connections | None = None
         self._foreign: Connections | None = None
 
@@ -263,9 +260,7 @@ class Host:
         """Break every connection, so that all who wait for one stop at once; for another thread."""
         self._stop()
         for line in list(self._lines):
-            with suppress(OSError):
-                # Not the method of a TLS socket: that one changes what another thread is using.
-                socket.socket.shutdown(line.get_extra_info("socket"), socket.SHUT_RDWR)
+            interrupt(line)
 
     def close(self) -> None:
         """Give back all connections and wake all who wait."""
@@ -362,21 +357,17 @@ class Host:
         extensions = self._commit_extensions if call.method == "PUT" else self._extensions
         return httpx.Request(call.method, url, headers=headers, stream=stream, extensions=extensions)
 
-    def _trace(self, event: str, details: Mapping[str, Any]) -> None:
-        if event == "connection.connect_tcp.started":
-            self._connecting.started = time.monotonic()
-        elif event == "connection.connect_tcp.complete":
-            # No server thinks before it accepts a connection, so this is nearer to the length of the line.
-            self.latency = min(self.latency, time.monotonic() - self._connecting.started)
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._lines.add(details["return_value"])
+    def _connected(self, line: Stream, seconds: float) -> None:
+        # No server thinks before it accepts a connection, so this is nearer to the length of the line.
+        self.latency = min(self.latency, seconds)
+        self._lines.add(line)
 
     def _connections(self, own: bool) -> Connections:
         with self._lock:
             if own:
-                self._own = self._own or Connections(self.options, True, self.origin)
+                self._own = self._own or Connections(self.options, True, self.origin, self._connected)
                 return self._own
-            self._foreign = self._foreign or Connections(self.options, False, self.origin)
+            self._foreign = self._foreign or Connections(self.options, False, self.origin, self._connected)
             return self._foreign
 
     def _exchange_token(self, url: str, headers: Mapping[str, str], form: bytes | None) -> Answer:
