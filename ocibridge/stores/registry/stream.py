@@ -17,7 +17,7 @@ from ...content import BytesContent, Concatenation, Content
 from ...layers import OnePass
 from ...model import ByteCount
 from ...settings import MiB
-from .body import SEND_SIZE, ContentBody
+from .body import SEND_SIZE, ContentBody, as_piece
 from .http import Host
 from .notes import UploadNote
 from .problems import Answer
@@ -154,7 +154,7 @@ class _StreamBody(ContentBody):
         for piece in self._pieces:
             view = memoryview(piece)
             for start in range(0, len(view), SEND_SIZE):
-                part = bytes(view[start : start + SEND_SIZE])
+                part = as_piece(view[start : start + SEND_SIZE])
                 left -= len(part)
                 if left < 0:
                     raise self._changed()
