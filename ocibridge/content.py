@@ -61,6 +61,12 @@ def seen_stamp(content: Content) -> Stamp | None:
     return seen or stamp_of(content)
 
 
+def read_stamp(content: Content) -> Stamp | None:
+    """The stamp of a content after it was last read, if it was looked at then; else that of this moment."""
+    read: Stamp | None = getattr(content, "read", None)
+    return read or stamp_of(content)
+
+
 def file_stamp(status: os.stat_result, offset: int, size: int) -> Stamp:
     """The stamp of a range of a file: which file it is, when it changed, and the range."""
     times = status.st_mtime_ns, status.st_ctime_ns
@@ -107,6 +113,7 @@ class FileContent:
 
     Attributes:
         size: Length of the range in bytes.
+        read: The stamp of what was read last, where that was read at once (`load`) and `seen` is known.
 
     Raises:
         SourceError: the file cannot be read.
@@ -127,6 +134,7 @@ class FileContent:
         self.lasting = lasting
         self.whole = whole
         self.seen = seen
+        self.read: Stamp | None = None
         if size is None:
             with reading(self._name):
                 size = os.stat(self._name).st_size - offset  # noqa: PTH116
@@ -143,6 +151,7 @@ class FileContent:
         Raises:
             SourceError: the file cannot be read, or (while reading) has become shorter.
         """
+        self.read = None
         with reading(self._name):
             file = open(self._name, "rb", buffering=0)
             try:
@@ -164,7 +173,10 @@ class FileContent:
             handle = os.open(self._name, os.O_RDONLY)
             try:
                 # A file that has grown gives the byte more.
-                return os.preadv(handle, (target, bytearray(self.whole)), self.offset) == self.size
+                count = os.preadv(handle, (target, bytearray(self.whole)), self.offset)
+                # Any change of the bytes that were read shows by now: nobody has to find the file again for that.
+                self.read = file_stamp(os.fstat(handle), self.offset, self.size) if self.seen else None
+                return count == self.size
             finally:
                 os.close(handle)
         except OSError:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple
 
 from .content import Content
 
@@ -21,8 +23,7 @@ class Role(str, Enum):
     DATASET = "dataset"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+class ModelFile(NamedTuple):
     """One file of a model.
 
     Attributes:
@@ -41,7 +42,7 @@ class ModelFile:
     sha256: str | None = None
     symlink: str | None = None
     guessed: bool = False
-    origin: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = MappingProxyType({})
 
     @property
     def size(self) -> int:
@@ -94,8 +95,7 @@ class Model:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """What is known about one file of a stored model before its bytes have been read.
 
     Attributes:

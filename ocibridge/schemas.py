@@ -15,8 +15,10 @@ from pydantic import BaseModel
 
 from .airgap.lock import Lock
 from .airgap.reports import PackReport, UnpackReport
-from .dialects.annotations import FileListing, FileMetadata, Symlinks
-from .dialects.config import ModelConfig, ModelFacts, ModelpackConfig
+from .dialects.annotations import FileMetadata
+from .dialects.config import ModelConfig, ModelFacts
+from .dialects.listings import FileListing, Symlinks
+from .dialects.modelpack import ModelpackConfig
 from .mirror.jobfile import JobFile
 from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest

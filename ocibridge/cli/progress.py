@@ -15,8 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from ..transfer import Progress, Task
 from .output import human_size, human_time, printable
@@ -27,8 +26,7 @@ _WINDOW = 8.0
 """Seconds over which the rate is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Where a phase stands.
 
     Attributes:

@@ -7,14 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import Field, RootModel, ValidationError
+from pydantic import ValidationError
 
 from ..errors import FormatError
 from ..layers import Encoding, StoredLayer
 from ..model import FileEntry, Role
 from ..oci import Document, canonical_json
 from ..oci import manifest as oci
-from ..oci.digest import SHA256
 from ..oci.document import first_problem
 from ..paths import check_path, show
 
@@ -43,24 +42,6 @@ class FileMetadata(Document):
     typeflag: int = 0
 
 
-class ListedFile(Document):
-    """One row of our listing of a layer's files.
-
-    Attributes:
-        path: Path inside the model.
-        size: Length in bytes.
-        sha256: Hex sha256 of the file's own bytes.
-    """
-
-    path: str
-    size: int = Field(ge=0)
-    sha256: str = Field(pattern=f"^{SHA256.pattern}$")
-
-
-class FileListing(RootModel[list[ListedFile]]):
-    """Value of `org.ocibridge.files`: the files of a layer, in the order of the layer."""
-
-
 def listing(files: Sequence[FileEntry]) -> str | None:
     """The value of `org.ocibridge.files`, or None where size or sha256 of a file is not known."""
     if not files or any(file.size is None or file.sha256 is None for file in files):
@@ -78,15 +59,13 @@ def parse_listing(value: str, role: Role, owner: str) -> tuple[FileEntry, ...]:
     Raises:
         FormatError: it is malformed, or has an unsafe path.
     """
+    from .listings import FileListing  # a push reads none
+
     try:
         rows = FileListing.model_validate_json(value, strict=True).root
     except ValidationError as exc:
         raise FormatError(f"{owner}: the annotation {FILES} is not valid: {first_problem(exc)}") from None
-    return tuple(FileEntry(check_path(row.path, owner), role, row.size, row.sha256) for row in rows)
-
-
-class Symlinks(RootModel[dict[str, str]]):
-    """Value of `org.ocibridge.symlinks`: path of each file that is a symlink in the source, and its target."""
+    return tuple(FileEntry(check_path(row["path"], owner), role, row["size"], row["sha256"]) for row in rows)
 
 
 def parse_symlinks(value: str | None, owner: str) -> dict[str, str]:
@@ -95,8 +74,12 @@ def parse_symlinks(value: str | None, owner: str) -> dict[str, str]:
     Raises:
         FormatError: it is malformed, or has an unsafe path.
     """
+    if not value:
+        return {}
+    from .listings import Symlinks
+
     try:
-        found = Symlinks.model_validate_json(value or "{}", strict=True).root
+        found = Symlinks.model_validate_json(value, strict=True).root
     except ValidationError as exc:
         raise FormatError(f"{owner}: the annotation {SYMLINKS} is not valid: {first_problem(exc)}") from None
     return {check_path(path, owner): target for path, target in found.items()}

@@ -73,41 +73,6 @@ class ModelConfig(Document):
         return {} if value is None else value
 
 
-Modality = Literal["text", "image", "audio", "video", "embedding", "other"]
-
-
-class ModelCapabilities(Document):
-    """What a model can do; only in the current specification, and nothing that any format of ours knows."""
-
-    input_types: list[Modality] | None = None
-    output_types: list[Modality] | None = None
-    knowledge_cutoff: Annotated[str | None, WithJsonSchema({"type": "string", "format": "date-time"})] = None
-    reasoning: bool | None = None
-    tool_usage: bool | None = None
-    reward: bool | None = None
-    languages: list[Annotated[str, Field(pattern="^[a-z]{2}$")]] | None = None
-
-
-class ModelpackDescriptor(ModelDescriptor):
-    """`ModelDescriptor` with what the current specification added."""
-
-    datasets_url: Annotated[list[str] | None, Field(alias="datasetsURL")] = None
-
-
-class ModelpackExecution(ModelExecution):
-    """`ModelExecution` with what the current specification added."""
-
-    capabilities: ModelCapabilities | None = None
-
-
-class ModelpackConfig(ModelConfig):
-    """The config object of the current specification: for its schema. Artifacts are read with `ModelConfig`, because a
-    malformed capability is no reason not to restore a model."""
-
-    descriptor: ModelpackDescriptor
-    config: ModelpackExecution
-
-
 class ModelFacts(Document):
     """The config object without its digests: all that it says about the model itself."""
 
@@ -122,34 +87,40 @@ def config_of(info: ModelInfo, diff_ids: Sequence[str]) -> ModelConfig:
         info: Metadata; what is None or empty is left out.
         diff_ids: One per layer, in manifest order.
     """
-    facts = facts_of(info)
-    return ModelConfig(descriptor=facts.descriptor, modelfs=ModelFS(diff_ids=list(diff_ids)), config=facts.config)
+    return ModelConfig(
+        descriptor=_descriptor_of(info), modelfs=ModelFS(diff_ids=list(diff_ids)), config=_execution_of(info)
+    )
 
 
 def facts_of(info: ModelInfo) -> ModelFacts:
     """The metadata of a model in the words of the config object."""
-    return ModelFacts(
-        descriptor=ModelDescriptor(
-            created_at=rfc3339(info.created_at) if info.created_at else None,
-            authors=list(info.authors) or None,
-            family=info.family or None,
-            name=info.name or None,
-            doc_url=info.doc_url or None,
-            source_url=info.source_url or None,
-            version=info.version or None,
-            revision=info.revision or None,
-            vendor=info.vendor or None,
-            licenses=list(info.licenses) or None,
-            title=info.title or None,
-            description=info.description or None,
-        ),
-        config=ModelExecution(
-            architecture=info.architecture or None,
-            format=info.format or None,
-            param_size=info.param_size or None,
-            precision=info.precision or None,
-            quantization=info.quantization or None,
-        ),
+    return ModelFacts(descriptor=_descriptor_of(info), config=_execution_of(info))
+
+
+def _descriptor_of(info: ModelInfo) -> ModelDescriptor:
+    return ModelDescriptor(
+        created_at=rfc3339(info.created_at) if info.created_at else None,
+        authors=list(info.authors) or None,
+        family=info.family or None,
+        name=info.name or None,
+        doc_url=info.doc_url or None,
+        source_url=info.source_url or None,
+        version=info.version or None,
+        revision=info.revision or None,
+        vendor=info.vendor or None,
+        licenses=list(info.licenses) or None,
+        title=info.title or None,
+        description=info.description or None,
+    )
+
+
+def _execution_of(info: ModelInfo) -> ModelExecution:
+    return ModelExecution(
+        architecture=info.architecture or None,
+        format=info.format or None,
+        param_size=info.param_size or None,
+        precision=info.precision or None,
+        quantization=info.quantization or None,
     )
 
 

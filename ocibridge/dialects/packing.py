@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from ..errors import FormatError, UsageError
 from ..layers import Encoding, Layer
@@ -40,8 +40,7 @@ SHARING_ORDER = (Role.WEIGHT, Role.DATASET, Role.CODE, Role.WEIGHT_CONFIG, Role.
 """Whose layers are shared first where there would be too many; README and LICENSE stand alone for longest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """A layer and the role that its media type names."""
 
     role: Role
@@ -112,7 +111,7 @@ def under(files: Sequence[ModelFile], prefix: str) -> list[ModelFile]:
     """The files as they are called in a layer that has them all in the folder `prefix`."""
     if not prefix:
         return list(files)
-    return [replace(file, path=check_path(prefix + file.path, "--prefix")) for file in files]
+    return [file._replace(path=check_path(prefix + file.path, "--prefix")) for file in files]
 
 
 def _share(groups: dict[Role, list[tuple[ModelFile, ...]]], roles: Sequence[Role], most: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..errors import FormatError
 from ..layers import Encoding, StoredLayer, without_prefix
@@ -27,8 +27,7 @@ _LAYER = re.compile(
 _OCI_LAYER = re.compile(r"application/vnd\.oci\.image\.layer\.v1\.(?P<encoding>tar|tar\+gzip|tar\+zstd)")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArtifact:
+class StoredArtifact(NamedTuple):
     """What a manifest and its config say.
 
     Attributes:
@@ -102,7 +101,7 @@ def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits 
     layers = []
     for number, (descriptor, diff_id) in enumerate(zip(manifest.layers, diff_ids, strict=True), 1):
         where = f"{owner}, layer {number}"
-        layers.append(replace(_inside(prefix, _layer(descriptor, where), where), diff_id=diff_id))
+        layers.append(_inside(prefix, _layer(descriptor, where), where)._replace(diff_id=diff_id))
     model = _model(manifest, parsed, layers, owner)
     return StoredArtifact(_dialect(manifest), manifest, parsed, tuple(layers), model)
 
@@ -111,8 +110,8 @@ def _inside(prefix: str, layer: StoredLayer, owner: str) -> StoredLayer:
     """The layer with the paths that its files have in the model."""
     if not prefix:
         return layer
-    files = tuple(replace(each, path=without_prefix(each.path, prefix, owner)) for each in layer.files)
-    return replace(layer, files=files, prefix=prefix)
+    files = tuple(each._replace(path=without_prefix(each.path, prefix, owner)) for each in layer.files)
+    return layer._replace(files=files, prefix=prefix)
 
 
 def _has_config(manifest: Manifest) -> bool:
@@ -129,7 +128,7 @@ def _model(manifest: Manifest, config: ModelConfig | None, layers: Sequence[Stor
     annotations = manifest.annotations or {}
     links = keys.parse_symlinks(annotations.get(keys.SYMLINKS), owner)
     files = [
-        replace(file, symlink=links.pop(file.path)) if file.path in links else file
+        file._replace(symlink=links.pop(file.path)) if file.path in links else file
         for layer in layers
         for file in layer.files
     ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ..layers import Encoding
 from ..model import FileEntry, ModelInfo, Role
 from ..oci import Descriptor
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedLayer:
+class FinishedLayer(NamedTuple):
     """A layer whose blob is known.
 
     Attributes:
@@ -35,8 +35,8 @@ class FinishedLayer:
     diff_id: str
     files: tuple[FileEntry, ...]
     guessed: bool = False
-    origin: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = MappingProxyType({})
+    kept: Mapping[str, str] = MappingProxyType({})
 
 
 class Vocabulary(ABC):

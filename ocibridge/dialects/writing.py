@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from ..errors import LimitError
 from ..layers import Draft, Encoding, LayerDigests, Sealed
@@ -47,8 +48,7 @@ class DraftOptions:
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(frozen=True, slots=True)
-class _About:
+class _About(NamedTuple):
     """What a manifest says of the whole model."""
 
     info: ModelInfo
@@ -168,7 +168,7 @@ def _about(artifact: StoredArtifact) -> _About:
     others = {
         key: value for key, value in annotations.items() if not key.startswith(keys.OURS) and ours.get(key) != value
     }
-    return replace(about, annotations=others)
+    return about._replace(annotations=others)
 
 
 def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabulary, limits: Limits) -> Sealed:

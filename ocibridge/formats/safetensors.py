@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..content import Content, fill
 from ..errors import FormatError
@@ -51,8 +50,7 @@ BITS: Mapping[str, int] = {
 """Bits of one element by dtype."""
 
 
-@dataclass(frozen=True, slots=True)
-class SafetensorsHeader:
+class SafetensorsHeader(NamedTuple):
     """What the header of one safetensors file says.
 
     Attributes:

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..oci import Descriptor
 from .layer import Layer, LayerDigests
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     """A manifest with all that it names, except the bytes of the layers.
 
     Attributes:
@@ -29,8 +28,7 @@ class Sealed:
     layers: tuple[Descriptor, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What a dialect makes of a model: layers in manifest order; `seal` makes a manifest of their digests."""
 
     layers: tuple[Layer, ...]

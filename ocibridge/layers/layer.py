@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -92,8 +92,7 @@ def _closing(source: Reader, pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield from pieces
 
 
-@dataclass(frozen=True, slots=True)
-class LayerDigests:
+class LayerDigests(NamedTuple):
     """What one read of a layer has found.
 
     Attributes:
@@ -110,8 +109,7 @@ class LayerDigests:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLayer:
+class StoredLayer(NamedTuple):
     """A layer as a manifest describes it.
 
     Attributes:
@@ -133,7 +131,7 @@ class StoredLayer:
     @property
     def members(self) -> tuple[FileEntry, ...]:
         """What is known of its files, under the names that they have inside the layer."""
-        return tuple(replace(file, path=self.prefix + file.path) for file in self.files)
+        return tuple(file._replace(path=self.prefix + file.path) for file in self.files)
 
 
 class UnpackedFile(NamedTuple):
@@ -183,7 +181,10 @@ def unpack(
             if entry.path not in ("", "."):
                 check_path(entry.path, owner)
             continue
-        path = without_prefix(check_path(entry.path, owner), layer.prefix, owner)
+        path = entry.path
+        # What is listed was checked when the listing was read.
+        if layer.prefix or path not in listed:
+            path = without_prefix(check_path(path, owner), layer.prefix, owner)
         if entry.kind != REGULAR:
             raise FormatError(
                 f"{owner}: {show(path)} is a link to {show(entry.link)}",

@@ -7,11 +7,11 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from ..content import Content, Stamp, seen_stamp, stamp_of
+from ..content import Content, Stamp, read_stamp, seen_stamp
 from ..layers import Encoding, Layer, LayerDigests
 from ..layers.encoding import GZIP_LEVEL, ZSTD_LEVEL
 from ..settings import MiB
@@ -28,40 +28,40 @@ _DAY = 24 * 60 * 60
 _TABLE = "CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, digests TEXT, used INTEGER) WITHOUT ROWID"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerKey:
+class LayerKey(NamedTuple):
     """What a layer is made of, as far as that shows without reading it.
 
     Attributes:
         text: Other for other bytes.
         settled: Whether every later change of a file will show.
+        stamps: The stamps of the files, in the order of `Layer.files`.
     """
 
     text: str
     settled: bool
+    stamps: Sequence[Stamp]
 
 
-def layer_key(layer: Layer, stamp_of: Callable[[Content], Stamp | None] = seen_stamp) -> LayerKey | None:
+def layer_key(layer: Layer) -> LayerKey | None:
     """The key of a layer when its files were found; None where a file has no stamp.
 
     It covers the encoding with all that its bytes depend on, and for each file its path and its stamp: device, inode,
     size, times of the last changes, and place in its archive.
-
-    Args:
-        layer: The layer.
-        stamp_of: Gives the stamp of a content.
     """
     now = time.time_ns()
-    files: list[tuple[str, tuple[str | int, ...]]] = []
-    changed = 0
-    for file in layer.files:
-        stamp = stamp_of(file.content)
-        if stamp is None:
-            return None
-        files.append((file.path, stamp.identity))
-        changed = max(changed, stamp.changed)
+    stamps = _stamps(layer, seen_stamp)
+    if stamps is None:
+        return None
+    files = [(file.path, stamp.identity) for file, stamp in zip(layer.files, stamps, strict=True)]
+    changed = max((stamp.changed for stamp in stamps), default=0)
     text = json.dumps([_VERSION, layer.encoding.value, _codec(layer.encoding), files])
-    return LayerKey(hashlib.sha256(text.encode()).hexdigest(), changed + SETTLED < now)
+    return LayerKey(hashlib.sha256(text.encode()).hexdigest(), changed + SETTLED < now, stamps)
+
+
+def _stamps(layer: Layer, stamp_of: Callable[[Content], Stamp | None]) -> list[Stamp] | None:
+    """The stamps of all files, as `stamp_of` gives them; None where one has none."""
+    found = [stamp for file in layer.files if (stamp := stamp_of(file.content))]
+    return found if len(found) == len(layer.files) else None
 
 
 def _codec(encoding: Encoding) -> list[str | int]:
@@ -108,7 +108,7 @@ class DigestCache:
             key: Its key from before it was read.
             digests: What was found.
         """
-        if key is None or not key.settled or layer_key(layer, stamp_of) != key:
+        if key is None or not key.settled or _stamps(layer, read_stamp) != key.stamps:
             return
         self._database.change(
             "REPLACE INTO digests VALUES (?, ?, ?)", key.text, _to_text(key.text, digests), int(time.time())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..content import BytesContent
 from ..layers import Draft, Layer, LayerDigests, Sealed, StoredLayer
@@ -18,8 +18,7 @@ from .uploads import LayerBytes, Uploads
 from .workers import Workers
 
 
-@dataclass(frozen=True, slots=True)
-class LayerAction:
+class LayerAction(NamedTuple):
     """What happened to one layer.
 
     Attributes:
@@ -31,8 +30,7 @@ class LayerAction:
     action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(NamedTuple):
     """What a push has done.
 
     Attributes:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..content import Reader, chunks
 from ..errors import FormatError, IntegrityError
@@ -20,8 +20,7 @@ from .watched import Watched
 from .workers import Workers
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(NamedTuple):
     """What a restoration has done.
 
     Attributes:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..content import Content
 from ..errors import IntegrityError
@@ -19,8 +19,7 @@ from .workers import Workers
 UPLOADED, SKIPPED, MOUNTED = "uploaded", "skipped", "mounted"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerBytes:
+class LayerBytes(NamedTuple):
     """Where the bytes of a layer come from.
 
     Attributes:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
 from ..errors import NetworkError, OcibridgeError
@@ -20,8 +20,7 @@ from ..oci import (
 from ..stores.base import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """An artifact, and its documents as they are stored.
 
     Attributes:
@@ -65,7 +64,7 @@ def stored_layers(store: Store, reference: Reference) -> Sequence[StoredLayer]:
     """
     try:
         layers = fetch_artifact(store, reference).artifact.layers
-        return [replace(each, files=each.members, prefix="") for each in layers]
+        return [each._replace(files=each.members, prefix="") for each in layers]
     except NetworkError:
         raise
     except OcibridgeError:

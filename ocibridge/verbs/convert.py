@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -358,9 +357,9 @@ def _wrapped(
     for (number, layer), digests in zip(raw.items(), found, strict=True):
         old = layers[number]
         blob = old.descriptor.model_copy(update={"digest": digests.digest, "size": digests.size})
-        layers[number] = replace(old, descriptor=blob, encoding=Encoding.TAR, diff_id=digests.diff_id)
+        layers[number] = old._replace(descriptor=blob, encoding=Encoding.TAR, diff_id=digests.diff_id)
         sources[number] = LayerBytes(layer.label, layer.content(digests.size))
-    return reword(replace(artifact, layers=tuple(layers)), vocabulary, store.limits), sources
+    return reword(artifact._replace(layers=tuple(layers)), vocabulary, store.limits), sources
 
 
 def _sources(layers: Sequence[StoredLayer], store: Store) -> list[LayerBytes]:

@@ -172,7 +172,7 @@ def _checked(fetched: Fetched, store: Store, concurrency: int, progress: Progres
 
     for number, layer in zip(unlisted, workers.map(read, unlisted), strict=True):
         layers[number] = layer
-    return replace(fetched, artifact=replace(fetched.artifact, layers=tuple(layers)))
+    return fetched._replace(artifact=fetched.artifact._replace(layers=tuple(layers)))
 
 
 def _unknown(layer: StoredLayer) -> bool:
@@ -204,7 +204,7 @@ def _read(layer: StoredLayer, store: Store) -> StoredLayer:
             f"{owner} unpacks to {diff_id}, its config says {layer.diff_id}",
             hint="the artifact was built wrongly: publish it again",
         )
-    return replace(layer, diff_id=diff_id)
+    return layer._replace(diff_id=diff_id)
 
 
 def _missing_subject(home: Store, fetched: Fetched) -> list[str]:

@@ -213,7 +213,7 @@ def test_the_file_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with DigestCache(folder) as cache:
         for number in range(100):
             made = Layer((*files, ModelFile("last", Role.DOC, BytesContent(b"%d" % number))), Encoding.TAR)
-            cache.put(made, layer_key(made), replace(digests, files=(*digests.files, "0" * 64)))
+            cache.put(made, layer_key(made), digests._replace(files=(*digests.files, "0" * 64)))
     assert (folder / FILE).stat().st_size < 400 * 1024
     with sqlite3.connect(folder / FILE) as connection:
         assert 5 < connection.execute("SELECT count(*) FROM digests").fetchone()[0] < 100

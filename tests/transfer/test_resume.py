@@ -238,10 +238,10 @@ def test_symbolic_links_arrive_again(tmp_path: Path, name: str) -> None:
     """The bytes of a link are hashed and not kept, so what follows it in its layer cannot be, either."""
     place = Place(tmp_path, Layers.TAR, Compress.NONE, name)
     files = tuple(
-        replace(file, symlink="a.bin") if file.path == "model/again.bin" else file
+        file._replace(symlink="a.bin") if file.path == "model/again.bin" else file
         for file in place.artifact.model.files
     )
-    place.artifact = replace(place.artifact, model=replace(place.artifact.model, files=files))
+    place.artifact = place.artifact._replace(model=replace(place.artifact.model, files=files))
     place.breaks(15 * MiB)
     place.store.given = 0
     place.restore()

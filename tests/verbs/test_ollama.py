@@ -269,7 +269,7 @@ def test_a_lie_about_the_blobs_is_found(layers: str, store: Path, tmp_path: Path
         forged = replace(
             model,
             files=tuple(
-                replace(each, content=BytesContent(b'{"layers":[]}'), sha256=None) if each.path == path else each
+                each._replace(content=BytesContent(b'{"layers":[]}'), sha256=None) if each.path == path else each
                 for each in model.files
             ),
         )

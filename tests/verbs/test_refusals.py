@@ -121,7 +121,7 @@ def test_a_manifest_row_that_the_layers_do_not_have_is_found(carton: Callable[[s
     forged = replace(
         model,
         files=tuple(
-            replace(each, content=BytesContent(b"evil"), sha256=None) if each.path == "model/model.pt" else each
+            each._replace(content=BytesContent(b"evil"), sha256=None) if each.path == "model/model.pt" else each
             for each in model.files
         ),
     )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...errors import FormatError, LimitError
 from ...paths import show
@@ -30,8 +30,7 @@ MAX_PATTERNS = 10_000
 """Patterns of one folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """One line of an ignore file: a glob, and whether it takes back (`!`) what an earlier one ignores."""
 
     glob: Glob

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...content import FileContent, read_all
 from ...errors import FormatError, LimitError, reading
@@ -21,8 +20,7 @@ SETTINGS_FILE = ".ocibridge.toml"
 """Name of the settings file, in the root of the folder. It is carried itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(NamedTuple):
     """What the two files say together; `settings` is None where the folder has none."""
 
     settings: FolderSettings | None

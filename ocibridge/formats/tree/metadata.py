@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...content import fill
 from ...errors import FormatError
@@ -44,8 +45,7 @@ _DTYPES = {
 _CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """What was found.
 
     Attributes:

@@ -9,15 +9,14 @@ suffix, project files (`package.json`, `pyproject.toml`) are code, tables (`*.pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...model import Role
 from ...settings import SMALL_FILE
 from .globs import Glob, GlobTable
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Files that match `glob`, whatever the case of their letters, have `role`."""
 
     glob: str

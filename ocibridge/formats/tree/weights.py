@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...errors import FormatError
 from ...model import ModelFile, Role
@@ -50,8 +50,7 @@ _SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.(?:safetensors|gguf)")
 _TORCH_BIN = re.compile(r"(?:pytorch_|adapter_)?model[^/]*\.bin")
 
 
-@dataclass(frozen=True, slots=True)
-class WeightFacts:
+class WeightFacts(NamedTuple):
     """What is known of the weights; what is not known, or not agreed on, is None or empty.
 
     Attributes:
@@ -212,7 +211,7 @@ def _of_safetensors(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
             warn(f"{exc.message}; it is carried as it is")
             whole = False
     known = WeightFacts(precision=facts.precision(elements), packed=not PACKED.isdisjoint(elements))
-    return replace(known, parameters=sum(elements.values()) or None) if whole else known
+    return known._replace(parameters=sum(elements.values()) or None) if whole else known
 
 
 def _of_gguf(group: _Group, warn: Callable[[str], None]) -> WeightFacts:

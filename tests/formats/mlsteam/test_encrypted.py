@@ -138,8 +138,8 @@ def test_restoring(tmp_path: Path) -> None:
 def test_another_package_is_refused(tmp_path: Path) -> None:
     model = read(PACKAGE)
     (file,) = model.files
-    other = replace(file, content=BytesContent(b"other"), sha256=None)
-    for files in ((other,), (file, replace(other, path="b.mlarchive")), ()):
+    other = file._replace(content=BytesContent(b"other"), sha256=None)
+    for files in ((other,), (file, other._replace(path="b.mlarchive")), ()):
         for name in ("back.mlarchive", "folder"):
             changed: tuple[ModelFile, ...] = files
             with pytest.raises(OcibridgeError):

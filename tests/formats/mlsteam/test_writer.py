@@ -28,7 +28,7 @@ DIGITS = FIXTURES / PLAIN[0]
 
 def changed(model: Model, path: str, data: bytes) -> Model:
     files = [
-        replace(file, content=BytesContent(data), sha256=None) if file.path == path else file for file in model.files
+        file._replace(content=BytesContent(data), sha256=None) if file.path == path else file for file in model.files
     ]
     return replace(model, files=tuple(files))
 
@@ -126,7 +126,7 @@ def test_a_skeleton_that_lies_makes_no_archive(
 
 
 def test_headers_that_name_another_file_than_the_skeleton(tmp_path: Path, model: Model) -> None:
-    files = tuple(replace(file, path=file.path.replace("load", "lead")) for file in model.files)
+    files = tuple(file._replace(path=file.path.replace("load", "lead")) for file in model.files)
     renamed = reskeleton(replace(model, files=files), lambda it: it["members"][-1].update(name="hooks/lead.py"))
     stored = replace(stored_of(renamed), complete=False, identity=None)
     with pytest.raises(FormatError, match="the skeleton describes another archive than its members"):
