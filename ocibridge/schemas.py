@@ -19,7 +19,7 @@ from .dialects.annotations import FileMetadata
 from .dialects.config import ModelConfig, ModelFacts
 from .dialects.listings import FileListing, Symlinks
 from .dialects.modelpack import ModelpackConfig
-from .mirror.jobfile import JobFile
+from .mirror.jobs.jobfile import JobFile
 from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest
 from .verbs.reports import (

@@ -26,7 +26,7 @@ from benchmarks.mirror_page import mirror_page
 from benchmarks.mirror_requests import AccessLog, Traffic, traffic
 from benchmarks.mirror_results import CURL, OURS, PINNED, SKOPEO, Amount, Measured, Mirrored, Names
 from benchmarks.server import Server
-from ocibridge.mirror.job import Job
+from ocibridge.mirror.jobs.job import Job
 
 from .registry import RegistryServer
 

@@ -30,7 +30,7 @@ def add(parser: options.Parser) -> None:
 
 
 def _size(text: str) -> int:
-    from ..mirror.amounts import parse_size
+    from ..mirror.jobs.amounts import parse_size
 
     try:
         return parse_size(text)

@@ -16,7 +16,7 @@ from .output import note, result, say, warn
 from .values import count
 
 if TYPE_CHECKING:
-    from ..mirror.job import Job
+    from ..mirror.jobs.job import Job
     from ..mirror.reports import MirrorItem, MirrorPlan, MirrorReport
     from ..mirror.shards import Shard
 
@@ -196,8 +196,8 @@ def _check(args: argparse.Namespace) -> None:
 def _load(args: argparse.Namespace) -> Job:
     """The job; of several mistakes in its file, each is said on a line of its own."""
     from ..errors import FormatError
-    from ..mirror.job import Job
-    from ..mirror.yamlfile import YamlError
+    from ..mirror.jobs.job import Job
+    from ..mirror.jobs.yamlfile import YamlError
 
     try:
         return Job.load(args.job)
@@ -272,7 +272,7 @@ def _check_reports(args: argparse.Namespace) -> None:
         if path.suffix not in (".json", ".html"):
             raise UsageError(f"the report {path} is neither .json nor .html", hint="name it with one of the two")
     if args.metrics or args.push_gateway:
-        from ..mirror.metrics import check_metrics
+        from ..mirror.output.metrics import check_metrics
 
         check_metrics(args.metrics, args.push_gateway)
     elif args.metrics_name:
@@ -302,14 +302,14 @@ def _writers(args: argparse.Namespace, report: MirrorReport) -> Iterator[Callabl
         if path.suffix == ".json":
             yield partial(write_file, path, f"{report.to_json()}\n".encode())
         else:
-            from ..mirror.html import report_page
+            from ..mirror.output.html import report_page
 
             yield partial(write_file, path, report_page(report).encode())
     if args.metrics:
-        from ..mirror.metrics import write_textfile
+        from ..mirror.output.metrics import write_textfile
 
         yield partial(write_textfile, report, args.metrics, name=args.metrics_name)
     if args.push_gateway:
-        from ..mirror.metrics import push_gateway
+        from ..mirror.output.metrics import push_gateway
 
         yield partial(push_gateway, report, args.push_gateway, name=args.metrics_name)

@@ -8,7 +8,7 @@ from ..oci import Reference
 from ..stores.base import Store
 from ..transfer.graph import Graph, read_node
 from ..verbs.artifacts import fetch_artifact
-from .filters import Traits
+from .jobs.filters import Traits
 
 
 def traits_of(store: Store, reference: Reference) -> Traits:

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..errors import OcibridgeError, UsageError
-from .schedule import next_run
+from .jobs.schedule import next_run
 
 if TYPE_CHECKING:
-    from .job import Entry, Job
+    from .jobs.job import Entry, Job
 
 _NAP = 60.0
 """Seconds after which the clock is looked at again: it may have been set meanwhile."""

@@ -19,7 +19,7 @@ from ..volume.prepare import checked_artifact, prepare_into
 from .sites import Sites
 
 if TYPE_CHECKING:
-    from .job import Entry
+    from .jobs.job import Entry
 
 SIBLINGS = (settings.IMAGE_SUFFIX, SUFFIX)
 """What the tags of a model's siblings have after its own."""

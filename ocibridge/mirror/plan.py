@@ -15,7 +15,7 @@ from ..oci import parse_reference
 from ..transfer import Progress, Task
 from ..verbs.moves import Moves
 from .executors import each_done
-from .job import Job
+from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .prune import Place, plan_prune
 from .reports import Failure, MirrorPlan, PlannedItem

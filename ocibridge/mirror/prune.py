@@ -18,14 +18,14 @@ from ..errors import NotFound, OcibridgeError, StoreError
 from ..oci import Reference, parse_reference
 from ..stores.base import Store
 from ..transfer.graph import Node, read_node
-from .filters import is_digest_tag, prunable_tags
+from .jobs.filters import is_digest_tag, prunable_tags
 from .onward import SIBLINGS
 from .reports import MirrorItem, PlannedItem
 from .sites import Sites
 from .work import backup_tag, failure
 
 if TYPE_CHECKING:
-    from .job import Entry
+    from .jobs.job import Entry
 
 _UNSUPPORTED = (400, 405, 501)
 """How registries say that they cannot delete manifests."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .job import Job
+    from .jobs.job import Job
     from .reports import MirrorItem
     from .work import Unit, Worker
 
@@ -50,7 +50,7 @@ class RemoteWork:
         with _lock:
             worker = _workers.pop(self.run, None)
             if worker is None:
-                from .job import Job
+                from .jobs.job import Job
                 from .work import Worker
 
                 worker = Worker(Job.parse(self.text, self.path))

@@ -18,7 +18,7 @@ from ..errors import OcibridgeError, UsageError
 from ..transfer import Progress, Task
 from ..verbs.moves import Moves
 from .executors import each_done
-from .job import Job
+from .jobs.job import Job
 from .journal import MirrorJournal
 from .plan import places_of, pruning, repository_of, unless_failed
 from .prune import prune, still_to_prune

@@ -16,7 +16,7 @@ from ..stores.registry.http import Host
 from ..verbs.sources import open_store
 
 if TYPE_CHECKING:
-    from .job import Job
+    from .jobs.job import Job
 
 
 class Sites:

@@ -12,16 +12,16 @@ from ..errors import OcibridgeError
 from ..oci import Reference
 from ..stores.base import Store
 from ..stores.registry.catalog import repositories
-from .filters import Pair, pair, select_repositories, select_tags
+from .jobs.filters import Pair, pair, select_repositories, select_tags
+from .jobs.places import RegistryPlace
 from .onward import SIBLINGS
-from .places import RegistryPlace
 from .reports import MirrorItem
 from .shards import Shard
 from .sites import Sites
 from .work import Unit, failure
 
 if TYPE_CHECKING:
-    from .job import Entry, Job
+    from .jobs.job import Entry, Job
 
 LISTINGS = 8
 """Repositories whose tags are listed at the same time."""

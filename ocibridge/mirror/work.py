@@ -20,13 +20,13 @@ from ..transfer.shared import Shared
 from ..transfer.throttle import Throttle
 from ..verbs.moves import Moves
 from .facts import traits_of
-from .filters import wants_model
+from .jobs.filters import wants_model
 from .onward import bridge, reworded
 from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
 from .sites import Sites
 
 if TYPE_CHECKING:
-    from .job import Entry, Job
+    from .jobs.job import Entry, Job
 
 ROUNDS = 3
 """How often a tag is copied again because it was moved at the source meanwhile."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.job import Entry, Job
-from ocibridge.mirror.yamlfile import YamlError
+from ocibridge.mirror.jobs.job import Entry, Job
+from ocibridge.mirror.jobs.yamlfile import YamlError
 
 SYNC = """\
 sync:

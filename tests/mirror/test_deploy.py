@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from ocibridge.cli.main import build_parser
-from ocibridge.mirror.job import Job
-from ocibridge.mirror.metrics import check_metrics
+from ocibridge.mirror.jobs.job import Job
+from ocibridge.mirror.output.metrics import check_metrics
 from ocibridge.mirror.shards import Shard
 
 from ..volume.test_kubernetes_schemas import VERSIONS, errors

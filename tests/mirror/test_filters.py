@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.mirror.filters import (
+from ocibridge.mirror.jobs.filters import (
     Pair,
     Traits,
     is_digest_tag,
@@ -20,7 +20,7 @@ from ocibridge.mirror.filters import (
     select_tags,
     wants_model,
 )
-from ocibridge.mirror.job import Entry
+from ocibridge.mirror.jobs.job import Entry
 from ocibridge.oci import LayoutReference, RegistryReference
 
 from .jobs import entry, load

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.mirror.semver import Range, Version
+from ocibridge.mirror.jobs.semver import Range, Version
 
 HINT = "write for example '>=1.2 <2', '^1.2', '~1.2.3', '1.x' or '1.2 - 1.4 || 2.x'"
 

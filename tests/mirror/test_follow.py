@@ -10,7 +10,7 @@ import pytest
 
 from ocibridge.errors import StoreError, UsageError
 from ocibridge.mirror.follow import follow
-from ocibridge.mirror.job import Job
+from ocibridge.mirror.jobs.job import Job
 
 from .artifacts import job
 

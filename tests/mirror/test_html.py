@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ocibridge.mirror.html import OUTCOMES, headline, report_page
-from ocibridge.mirror.markup import Markup, element, joined
+from ocibridge.mirror.output.html import OUTCOMES, headline, report_page
+from ocibridge.mirror.output.markup import Markup, element, joined
 from ocibridge.mirror.reports import Failure, MirrorReport
 from ocibridge.verbs.moves import Moves
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ocibridge.errors import human_size
-from ocibridge.mirror.html import headline, report_page
+from ocibridge.mirror.output.html import headline, report_page
 from ocibridge.mirror.reports import Failure, MirrorItem, MirrorReport
 
 from ..tools.screenshot import screenshot

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocibridge.mirror.output.timeline import NARROW, bars, host_of, human_seconds, moment, ticks, timeline
 from ocibridge.mirror.reports import MirrorItem
-from ocibridge.mirror.timeline import NARROW, bars, host_of, human_seconds, moment, ticks, timeline
 
 from .pages import BEGAN, item
 

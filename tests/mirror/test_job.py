@@ -14,9 +14,9 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from ocibridge.errors import SourceError
-from ocibridge.mirror.amounts import parse_rate, parse_size
-from ocibridge.mirror.job import Job, Pruning
-from ocibridge.mirror.places import RegistryPlace
+from ocibridge.mirror.jobs.amounts import parse_rate, parse_size
+from ocibridge.mirror.jobs.job import Job, Pruning
+from ocibridge.mirror.jobs.places import RegistryPlace
 from ocibridge.oci import LayoutReference, RegistryReference
 from ocibridge.stores.registry.options import Manners, RegistryOptions
 

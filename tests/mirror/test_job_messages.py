@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.yamlfile import YamlError
+from ocibridge.mirror.jobs.yamlfile import YamlError
 
 from .jobs import SYNC, load, problem, problems
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import OcibridgeError
-from ocibridge.mirror.jobfile import JobFile
-from ocibridge.mirror.yamlfile import YamlError, read_yaml
+from ocibridge.mirror.jobs.jobfile import JobFile
+from ocibridge.mirror.jobs.yamlfile import YamlError, read_yaml
 
 from .jobs import SYNC, load, problem
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import LimitError
-from ocibridge.mirror import yamlfile
-from ocibridge.mirror.yamlfile import Place, YamlError, YamlFile, dotted, read_yaml
+from ocibridge.mirror.jobs import yamlfile
+from ocibridge.mirror.jobs.yamlfile import Place, YamlError, YamlFile, dotted, read_yaml
 
 QUOTE = "check the indentation here, and quote texts with special characters"
 

@@ -37,7 +37,7 @@ from ocibridge.errors import (
     UsageError,
     writing,
 )
-from ocibridge.mirror.metrics import METRICS, push_gateway, write_textfile
+from ocibridge.mirror.output.metrics import METRICS, push_gateway, write_textfile
 from ocibridge.mirror.reports import Failure, MirrorReport
 from ocibridge.stores.files import PartFile
 
@@ -230,7 +230,7 @@ class TestTextfile:
         assert str(caught.value) == said
 
     def test_the_client_is_not_imported_before_it_is_needed(self) -> None:
-        code = "import sys, ocibridge.mirror.metrics; sys.exit('prometheus_client' in sys.modules)"
+        code = "import sys, ocibridge.mirror.output.metrics; sys.exit('prometheus_client' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ocibridge.mirror.executors import executor_of
-from ocibridge.mirror.job import Job
+from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.remote import RemoteWork
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocibridge.mirror.schedule import next_run, parse_cron, parse_duration
+from ocibridge.mirror.jobs.schedule import next_run, parse_cron, parse_duration
 
 
 @pytest.mark.parametrize(

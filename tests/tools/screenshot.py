@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocibridge.mirror.html import report_page
+from ocibridge.mirror.output.html import report_page
 from ocibridge.mirror.reports import MirrorReport
 
 from ..mirror.browser import browser

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ..paths import show
+from ...paths import show
 from .yamlfile import Key, YamlFile, dotted
 
 _WRONG_KIND = {

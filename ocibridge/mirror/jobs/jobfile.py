@@ -22,11 +22,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from ..dialects.dialect import Dialect
-from ..errors import OcibridgeError
-from ..model import Role
-from ..oci import RegistryReference, parse_reference
-from ..paths import show
+from ...dialects.dialect import Dialect
+from ...errors import OcibridgeError
+from ...model import Role
+from ...oci import RegistryReference, parse_reference
+from ...paths import show
 from .amounts import parse_rate, parse_size
 from .complaints import Part, complaint
 from .schedule import parse_cron, parse_duration

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InvalidReference
-from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
-from ..stores.registry.options import DOCKER_HUB
+from ...errors import InvalidReference
+from ...oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
+from ...stores.registry.options import DOCKER_HUB
 
 
 @dataclass(frozen=True, slots=True)

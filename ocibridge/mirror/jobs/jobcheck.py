@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..oci import Reference, RegistryReference
+from ...oci import Reference, RegistryReference
 from .filters import passes, select_repositories, select_tags
 from .places import RegistryPlace, canonical_host, canonical_name
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import total_ordering
 
-from ..paths import show
+from ...paths import show
 
 MAX_RANGE = 256
 """Characters of one range."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from ..errors import FormatError, LimitError, reading
-from ..paths import show
+from ...errors import FormatError, LimitError, reading
+from ...paths import show
 
 MAX_BYTES = 1 << 20
 MAX_VALUES = 100_000

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import unquote, urlsplit
 
-from .. import errors
-from ..errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError
-from ..settings import KiB, MiB
-from ..stores.files import write_file
-from .reports import MirrorReport, Outcome
+from ... import errors
+from ...errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError
+from ...settings import KiB, MiB
+from ...stores.files import write_file
+from ..reports import MirrorReport, Outcome
 from .timeline import moment
 
 if TYPE_CHECKING:

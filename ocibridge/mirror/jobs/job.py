@@ -11,10 +11,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from ..errors import InvalidReference, OcibridgeError, reading
-from ..oci import LayoutReference, Reference, sha256_digest
-from ..oci.reference import DEFAULT_TAG
-from ..stores.registry.options import Manners, RegistryOptions
+from ...errors import InvalidReference, OcibridgeError, reading
+from ...oci import LayoutReference, Reference, sha256_digest
+from ...oci.reference import DEFAULT_TAG
+from ...stores.registry.options import Manners, RegistryOptions
 from .complaints import complaints
 from .jobcheck import conflicts, loop
 from .jobfile import Creds, JobFile, ModelFilter, NameFilter, Sync, TagFilter, merged

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidReference, human_size
-from ..oci import Reference, parse_reference
+from ...errors import InvalidReference, human_size
+from ...oci import Reference, parse_reference
 from .places import RegistryPlace
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..paths import show
+from ...paths import show
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?([kKMGTP]i?B|B|)", re.ASCII)
 _POWERS = "KMGTP"

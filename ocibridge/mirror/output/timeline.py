@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from ..errors import human_size
+from ...errors import human_size
+from ..reports import MirrorItem, Outcome
 from .markup import Markup, element, joined
-from .reports import MirrorItem, Outcome
 
 NARROW = 0.1
 """Per cent of the width: narrower bars of one outcome that follow each other in a lane are drawn as one."""

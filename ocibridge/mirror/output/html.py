@@ -16,10 +16,10 @@ from importlib import resources
 from typing import get_args
 from urllib.parse import quote
 
-from ..errors import human_size
-from ..verbs.moves import Moves
+from ...errors import human_size
+from ...verbs.moves import Moves
+from ..reports import IN_STEP, Failure, MirrorItem, MirrorReport, Outcome
 from .markup import Markup, element, joined
-from .reports import IN_STEP, Failure, MirrorItem, MirrorReport, Outcome
 from .timeline import human_seconds, moment, timeline
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
