@@ -23,12 +23,7 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,  # no command needs them all
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
     )
 
     def to_json(self) -> bytes:

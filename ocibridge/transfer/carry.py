@@ -282,9 +282,12 @@ class _Copy:
 
     def _threads(self, blobs: int, size: int) -> int:
         """Threads that move blobs: while other roots move, too, threads for small ones cost more than they gain."""
-        if not self._target.parallel or (size < ASK and self._shared.at_work > 1):
+        others = self._shared.at_work - 1
+        if not self._target.parallel or (size < ASK and others > 0):
             return 1
-        return min(self._options.concurrency, blobs)
+        # All roots together have twice as many as one alone, so that no host has to serve dozens of connections.
+        most = self._options.concurrency if others < 1 else max(1, 2 * self._options.concurrency // (others + 1))
+        return min(most, blobs)
 
     def _count(self, blob: Descriptor, action: str) -> None:
         if blob.digest not in self._blobs:

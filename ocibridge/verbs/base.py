@@ -10,13 +10,7 @@ from pydantic.alias_generators import to_camel
 class Report(BaseModel):
     """Base of all reports: camelCase keys in JSON, nothing left out."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        defer_build=True,  # no command needs them all
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
     def to_json(self) -> str:
         """The report as indented JSON."""

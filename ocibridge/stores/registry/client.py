@@ -131,13 +131,13 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
             response = host.open(call)
         except httpx.HTTPError as exc:
             raise host.error(call, exc) from exc
-        answer = Answer(response.status_code, response.headers, b"", response.url)
+        answer = Answer(response.status_code, response.headers, b"", host.where(response))
         return _as_requests(answer, call, _RawReader(response, host, call))
 
     def _check_200_response(self, response: requests.Response) -> None:
         if response.status_code not in (200, 201, 202):
             url = httpx.URL(response.url)
-            answer = Answer(response.status_code, httpx.Headers(dict(response.headers)), response.content, url)
+            answer = Answer(response.status_code, httpx.Headers(dict(response.headers)), response.content, str(url))
             host = self.host(self._registry_of(url))
             repository = _repository_of(url.path)
             owner = f"{host.name}/{repository}" if repository else host.name
@@ -344,7 +344,7 @@ class _RawReader:
 def _as_requests(answer: Answer, call: Call, raw: _RawReader | None = None) -> requests.Response:
     response = _made(answer.status)
     response.headers.update(answer.headers)
-    response.url = str(answer.url)
+    response.url = answer.where
     response.request = requests.Request(call.method, str(answer.url.copy_with(query=None))).prepare()
     if raw is None:
         response._content = answer.body

@@ -64,7 +64,8 @@ class Connections:
             raise
         response.request = request
         if _log.isEnabledFor(logging.INFO):
-            _log.info('HTTP Request: %s %s "%d"', request.method, request.url, response.status_code)
+            url = request.url.copy_with(raw_path=request.extensions.get("target", request.url.raw_path))
+            _log.info('HTTP Request: %s %s "%d"', request.method, url, response.status_code)
         return response
 
     def close(self) -> None:
@@ -83,6 +84,9 @@ class _Proxied(httpx.BaseTransport):
         self._connecting = threading.local()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        target: bytes | None = request.extensions.pop("target", None)
+        if target is not None:
+            request.url = request.url.copy_with(raw_path=target)
         request.extensions = {**request.extensions, "trace": self._trace}
         return self._client.send(request, auth=None, stream=True, follow_redirects=False)
 

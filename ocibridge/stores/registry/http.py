@@ -39,6 +39,7 @@ LANES = 6
 _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
 _ERROR_BODY = 64 * KiB
 _COUNT = re.compile("[0-9]{1,9}")
+_AS_IT_STANDS = re.compile(r"/v2/[A-Za-z0-9._~:/?=&%+,;@!$'()*-]*")
 _SMALL = 16 * KiB
 _NOTHING = httpx.ByteStream(b"")
 _NO_AUTH = httpx.Auth()
@@ -110,8 +111,8 @@ class Host:
             self._turns = Turns(manners, self.backoff)
             self.latency = 0.0
         patience = httpx.Timeout(timeouts.connect, read=timeouts.read, write=timeouts.write, pool=None).as_dict()
-        self._extensions = {"timeout": patience}
-        self._commit_extensions = {"timeout": {**patience, "read": timeouts.commit}}
+        self._extensions: dict[str, object] = {"timeout": patience}
+        self._commit_extensions: dict[str, object] = {"timeout": {**patience, "read": timeouts.commit}}
         self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
         self._lines: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -178,7 +179,12 @@ class Host:
                         hint="check the name; if it is right, do not trust this registry",
                     )
                 break
-        return Answer(response.status_code, response.headers, bytes(data[:limit]), response.url)
+        return Answer(response.status_code, response.headers, bytes(data[:limit]), self.where(response))
+
+    def where(self, response: httpx.Response) -> str:
+        """The address that gave a response."""
+        target: bytes | None = response.request.extensions.get("target")
+        return str(response.url) if target is None else self._base + target.decode("ascii")
 
     def open(self, call: Call) -> httpx.Response:
         """Send once, follow redirects, and give the response with its body unread. The caller closes it."""
@@ -195,9 +201,10 @@ class Host:
 
     def _open(self, call: Call) -> httpx.Response:
         self.backoff.wait()
-        url = self.url(call.url, call)
+        target = self._target(call.url)
+        url = self.url(call.url, call) if target is None else self.origin
         for _ in range(MAX_REDIRECTS + 1):
-            response = self._send(call, url)
+            response = self._send(call, url, target)
             self._heed(call, response)
             location = response.headers.get("location")
             allowed = _FOLLOWED.get(response.status_code, () if response.status_code not in (307, 308) else None)
@@ -207,8 +214,16 @@ class Host:
                 self.answer(call, response)
             finally:
                 response.close()
-            url = self.url(location, call, url)
+            url, target = self.url(location, call, httpx.URL(self.where(response))), None
         raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=_UNSAFE)
+
+    def _target(self, url: str) -> bytes | None:
+        """Path and query of an address under the API of this host that can go out as it stands.
+
+        Most can, and to take them apart and put them together takes as long as sending them.
+        """
+        target = url.removeprefix(self._base)
+        return target.encode("ascii") if _AS_IT_STANDS.fullmatch(target) and "/." not in target else None
 
     def url(self, target: str, call: Call, base: httpx.URL | None = None) -> httpx.URL:
         """Resolve a path, `Location` or link that the registry gave.
@@ -301,12 +316,12 @@ class Host:
         finally:
             response.close()
 
-    def _send(self, call: Call, url: httpx.URL) -> httpx.Response:
+    def _send(self, call: Call, url: httpx.URL, target: bytes | None) -> httpx.Response:
         own = same_origin(url, self.origin)
         connections = self._connections(own)
         auth = self.auth.flow(call.scope) if own and call.scope is not None else _NO_AUTH
         started = time.monotonic()
-        flow = auth.auth_flow(self._request(call, url))
+        flow = auth.auth_flow(self._request(call, url, target))
         request = next(flow)
         while True:
             if self._turns is not None and auth is not _NO_AUTH:
@@ -334,7 +349,7 @@ class Host:
         finally:
             response.close()
 
-    def _request(self, call: Call, url: httpx.URL) -> httpx.Request:
+    def _request(self, call: Call, url: httpx.URL, target: bytes | None) -> httpx.Request:
         headers = {
             "Host": url.netloc.decode("ascii"),
             "User-Agent": user_agent(),
@@ -355,6 +370,8 @@ class Host:
         elif call.method in ("POST", "PUT", "PATCH"):
             headers["Content-Length"] = "0"
         extensions = self._commit_extensions if call.method == "PUT" else self._extensions
+        if target is not None:
+            extensions = {**extensions, "target": target}
         return httpx.Request(call.method, url, headers=headers, stream=stream, extensions=extensions)
 
     def _connected(self, line: Stream, seconds: float) -> None:

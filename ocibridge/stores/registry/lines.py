@@ -237,7 +237,8 @@ class Lines(httpx.BaseTransport):
 
 def _send(line: Line, request: httpx.Request, seconds: float | None) -> httpx.WriteError | None:
     """Send a request; what broke it, if something did: there may be an answer that says why."""
-    lines = [b"%b %b HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
+    target: bytes = request.extensions.get("target") or request.url.raw_path
+    lines = [b"%b %b HTTP/1.1" % (request.method.encode("ascii"), target)]
     lines += [b"%b: %b" % header for header in request.headers.raw]
     head = b"\r\n".join((*lines, b"", b""))
     if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1 or b"\0" in head:

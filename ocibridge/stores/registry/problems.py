@@ -25,13 +25,18 @@ class Answer:
         status: HTTP status.
         headers: Response headers.
         body: The body, cut at the limit of the call where it is an error.
-        url: What was asked in the end, after redirects.
+        where: What was asked in the end, after redirects.
     """
 
     status: int
     headers: httpx.Headers
     body: bytes
-    url: httpx.URL
+    where: str
+
+    @property
+    def url(self) -> httpx.URL:
+        """What was asked in the end."""
+        return httpx.URL(self.where)
 
 
 def error_code(answer: Answer) -> tuple[str | None, str | None]:

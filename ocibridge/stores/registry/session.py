@@ -156,7 +156,7 @@ class UploadSession:
         location = answer.headers.get("location")
         try:
             if location:
-                self._location = urljoin(str(answer.url), location)
+                self._location = urljoin(answer.where, location)
                 self._note.write(self._location)
         except ValueError:
             self._location = None
