@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hashing beside reading, writing and sending: hash functions let other threads run while they work."""
+"""Hashing and writing beside reading and sending: both let other threads run while they work."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .settings import KiB, MiB
@@ -26,7 +27,7 @@ class Updated(Protocol):
 
 
 class Beside:
-    """Feeds hashes in a thread of its own, in the order given. Bytes given must not change before a `wait` for them.
+    """Does work in a thread of its own, in the order given. Bytes given must not change before a `wait` for them.
 
     Args:
         thread: Whether a thread is worth it; without one, the caller does the work.
@@ -38,12 +39,12 @@ class Beside:
             from concurrent.futures import ThreadPoolExecutor  # who only looks at a model needs none of it
 
             # A single worker: updates of one hash must keep their order.
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="ocibridge-hash")
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="ocibridge-beside")
         self._pending: deque[Future[object]] = deque()
 
     @property
     def pending(self) -> int:
-        """Pieces that may not be in their hash yet."""
+        """Pieces of work that may not be done yet."""
         return len(self._pending)
 
     def update(self, digest: Updated, data: memoryview) -> None:
@@ -54,8 +55,15 @@ class Beside:
         else:
             self._pending.append(self._pool.submit(digest.update, data))
 
+    def do(self, work: Callable[[], object]) -> None:
+        """Have `work` done, now or before a `wait` for it returns, which raises what it raises."""
+        if self._pool is None:
+            work()
+        else:
+            self._pending.append(self._pool.submit(work))
+
     def wait(self, left: int = 0) -> None:
-        """Return once all but the last `left` pieces given are in their hash."""
+        """Return once all but the last `left` pieces of work are done."""
         while len(self._pending) > left:
             self._pending.popleft().result()
 
@@ -68,5 +76,8 @@ class Beside:
     def __enter__(self) -> Beside:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            # What has failed first is what counts.
+            self._pending.clear()
         self.close()

@@ -15,6 +15,8 @@ from .content import Reader, fill
 from .journal import MARK
 from .settings import PIECE_SIZE, MiB
 
+LAG = 2
+"""Pieces that may wait for their writing or hashing while the next one is read (`turns`)."""
 _STEP = 8 * MiB
 _MANY = 64
 _seeking = threading.Lock()
@@ -23,10 +25,10 @@ _seeking = threading.Lock()
 def turns(reader: Reader, size: int) -> Iterator[memoryview]:
     """Read to the end what should have `size` bytes, in full pieces; their lengths depend on nothing but `size`.
 
-    A piece stays as it is until the next but one is asked for.
+    A piece stays as it is while `LAG` + 1 more are asked for.
     """
     length = min(size + 1, PIECE_SIZE)
-    buffers = [memoryview(bytearray(length)) for _ in range(2 if size >= length else 1)]
+    buffers = [memoryview(bytearray(length)) for _ in range(min(LAG + 2, -(-(size + 1) // length)))]
     for buffer in cycle(buffers):
         filled = fill(reader, buffer)
         if filled:

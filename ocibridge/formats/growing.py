@@ -7,12 +7,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..beside import LARGE, Beside
 from ..content import FileContent, Passing, Reader, place_of
 from ..errors import IntegrityError
-from ..filling import Filler, turns
+from ..filling import LAG, Filler, turns
 from ..journal import Journal
 from ..paths import show
 from ..settings import READ_SIZE
@@ -56,12 +57,15 @@ def grow(
         if kept:
             os.ftruncate(handle, kept)
         filler = Filler(handle, kept=kept, mark=mark)
-        with Beside(hashed and size >= LARGE) as hashing:
+        # What is not hashed here is written as fast by the thread that reads it.
+        beside = hashed and size >= LARGE
+        with Beside(beside) as hashing, Beside(beside) as writing:
             for piece in turns(reader, size):
+                hashing.wait(LAG)
+                writing.wait(LAG)
                 if hashed:
-                    hashing.wait()
                     hashing.update(digest, piece)
-                filler.write(piece, place_of(reader))
+                writing.do(partial(filler.write, piece, place_of(reader)))
         check_size(path, filler.done, size)
         if is_large(size):
             os.fsync(handle)

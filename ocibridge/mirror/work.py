@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -111,14 +111,15 @@ class Worker:
         job: Job,
         on_blob: Callable[[str, int, str, str], None] | None = None,
         progress: Progress | None = None,
-        noted: Container[tuple[str, str]] = frozenset(),
+        noted: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
         self.job = job
         self.progress = Within(progress or Progress())
         self.sites = Sites(job)
         self.warnings: list[str] = []
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
-        self._shared = Shared(on_blob, self._throttle.take if self._throttle else None, noted)
+        throttle = self._throttle.take if self._throttle else None
+        self._shared = Shared(on_blob, throttle, noted, lambda name: self.sites.store(parse_reference(f"{name}:x")))
 
     def listed(self, store: Store, tags: Sequence[str]) -> None:
         """Take note of all tags of a source."""

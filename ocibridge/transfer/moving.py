@@ -109,7 +109,8 @@ class Mover:
         asked = noted or (walk and not shared.is_new(target))
         if asked and target.has_blob(descriptor):
             return PRESENT
-        for home in {each.name: each for each in (*presence.homes.values(), source)}.values():
+        homes = (*presence.homes.values(), *shared.noted_homes(target, descriptor.digest), source)
+        for home in {each.name: each for each in homes}.values():
             if shared.may_mount(home, target):
                 mounted = target.mount_blob(descriptor, home)
                 shared.mounted(home, target, mounted)

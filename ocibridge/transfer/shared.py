@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from ..errors import NetworkError, StoreError
+from ..errors import NetworkError, OcibridgeError, StoreError
 from ..stores.base import Store
 
 REFUSALS = 3
@@ -43,7 +43,8 @@ class Shared:
         on_blob: Told of each blob once it is in its place.
         throttle: Called with byte counts before they count as moved; it sleeps where there were too many.
         noted: `(name of the target, digest)` of blobs that an earlier run has brought, as its journal says. The target
-            is asked for them even where it looks new.
+            is asked for them even where it looks new, and other repositories of its registry can take them from there.
+        opened: Gives the target of such a name.
 
     Attributes:
         finished: Roots that were copied whole, with all that refers to them: names of source and target, digest,
@@ -55,11 +56,16 @@ class Shared:
         self,
         on_blob: OnBlob | None = None,
         throttle: Callable[[int], None] | None = None,
-        noted: Container[tuple[str, str]] = frozenset(),
+        noted: Collection[tuple[str, str]] = frozenset(),
+        opened: Callable[[str], Store] | None = None,
     ) -> None:
         self.on_blob = on_blob
         self.throttle = throttle
         self.noted = noted
+        self._opened = opened
+        self._noted_in: dict[str, list[str]] = {}
+        for name, digest in noted:
+            self._noted_in.setdefault(digest, []).append(name)
         self.finished: set[tuple[str, str, str, object]] = set()
         self._pushed: set[tuple[str, str]] = set()
         self._pushing = tuple(threading.Lock() for _ in range(_STRIPES))
@@ -119,6 +125,15 @@ class Shared:
     def may_mount(self, source: Store, target: Store) -> bool:
         """Whether it makes sense to try a mount."""
         return source.place == target.place and self._refusals[source.name, target.name] < REFUSALS
+
+    def noted_homes(self, target: Store, digest: str) -> list[Store]:
+        """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
+        names = [name for name in self._noted_in.get(digest, ()) if name != target.name]
+        if not names or self._opened is None:
+            return []
+        with suppress(OcibridgeError):
+            return [home for home in map(self._opened, names[:REFUSALS]) if home.place == target.place]
+        return []
 
     def mounted(self, source: Store, target: Store, well: bool) -> None:
         """Take note of how a mount ended."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from ...beside import LARGE, Beside
 from ...content import BytesContent, Content, FileContent, Reader
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
-from ...filling import turns
+from ...filling import LAG, turns
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from .. import symlinks
@@ -253,6 +253,6 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
 
 def _hashed(data: Iterator[memoryview], digest: hashlib._Hash, hashing: Beside) -> Iterator[memoryview]:
     for chunk in data:
-        hashing.wait()
+        hashing.wait(LAG)
         hashing.update(digest, chunk)
         yield chunk

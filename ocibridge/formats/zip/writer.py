@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +22,7 @@ import zstandard
 from ...beside import LARGE, Beside
 from ...content import fsync
 from ...errors import IntegrityError, writing
-from ...filling import Filler, write_at
+from ...filling import LAG, Filler, write_at
 from ...paths import show
 from . import records as r
 
@@ -156,7 +157,7 @@ class ZipWriter:
 
         Args:
             entry: From `place`.
-            pieces: The bytes; a piece stays as it is until the next but one is asked for.
+            pieces: The bytes; a piece stays as it is as long as one of `ocibridge.filling.turns` does.
             kept: Bytes of them that are there already.
             mark: See `ocibridge.filling.Filler`.
 
@@ -165,15 +166,20 @@ class ZipWriter:
         """
         filler = Filler(self._file.fileno(), entry.data_offset, kept, mark)
         crc = Checksum()
-        with Beside(entry.size >= LARGE) as checking:
+        given = 0
+        with Beside(entry.size >= LARGE) as checking, Beside(entry.size >= LARGE) as written:
             for piece in pieces:
-                if filler.done + len(piece) > entry.size:
+                given += len(piece)
+                if given > entry.size:
                     raise _wrong_size(entry)
                 view = memoryview(piece)
-                checking.wait()
+                checking.wait(LAG)
                 checking.update(crc, view)
                 with writing(self._path):
-                    filler.write(view)
+                    written.wait(LAG)
+                    written.do(partial(filler.write, view))
+            with writing(self._path):
+                written.wait()
         if filler.done != entry.size:
             raise _wrong_size(entry)
         entry.crc = crc.value
