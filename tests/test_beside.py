@@ -24,7 +24,7 @@ class Slow:
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-hash")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-beside")]
 
 
 @pytest.mark.parametrize("thread", [True, False])
@@ -62,3 +62,22 @@ def test_an_error_beside_is_raised_here() -> None:
         with Beside(thread=True) as beside:
             beside.update(Broken(), memoryview(bytes(SMALL)))
     assert threads() == []
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_work_that_fails_is_heard_of(thread: bool) -> None:
+    def fail() -> None:
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"), Beside(thread) as beside:
+        beside.do(fail)
+        beside.wait()
+
+
+def test_what_has_failed_first_is_what_counts() -> None:
+    def fail() -> None:
+        raise OSError("full")
+
+    with pytest.raises(KeyError), Beside(True) as beside:
+        beside.do(fail)
+        raise KeyError
