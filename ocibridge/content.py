@@ -370,6 +370,31 @@ def writable(buffer: object) -> memoryview:
     return memoryview(buffer).cast("B")  # type: ignore[arg-type]
 
 
+class PieceReader(io.RawIOBase):
+    """A reader of pieces that a generator makes."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer` from the pieces."""
+        target = writable(buffer)
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None or not len(target):
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
 def chunks(reader: Reader, size: int = READ_SIZE) -> Iterator[memoryview]:
     """Read to the end in full chunks of `size` bytes (the last may be shorter).
 

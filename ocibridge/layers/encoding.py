@@ -8,14 +8,13 @@ range of the `zstandard` package. A Python built against zlib-ng writes other gz
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections.abc import Iterator
 from enum import Enum
 from typing import IO, cast
 
-from ..content import Reader, chunks, writable
+from ..content import PieceReader, Reader, chunks
 from ..errors import FormatError, IntegrityError
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
 
@@ -108,28 +107,3 @@ def _unzstd(reader: Reader, owner: str, limits: Limits) -> Iterator[bytes]:
         raise FormatError(
             f"{owner} is not valid zstd, or needs a window of more than {limits.zstd_window} bytes"
         ) from None
-
-
-class PieceReader(io.RawIOBase):
-    """A reader of pieces that a generator makes."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer` from the pieces."""
-        target = writable(buffer)
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None or not len(target):
-                return 0
-            self._rest = memoryview(piece)
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count

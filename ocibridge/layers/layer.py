@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..content import Concatenation, Content, Reader, chunks
+from ..content import Concatenation, Content, PieceReader, Reader, chunks
 from ..errors import FormatError, IntegrityError
 from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show
 from ..settings import DEFAULT_LIMITS, KiB, Limits
-from .encoding import Encoding, PieceReader, compress, decompress
+from .encoding import Encoding, compress, decompress
 from .hashing import HashedReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 

@@ -202,7 +202,7 @@ class Body(httpx.SyncByteStream):
         self._answers = answers
         self._done: Callable[[bool], None] | None = done
 
-    def read_into(self, target: memoryview) -> int:
+    def readinto(self, target: memoryview, /) -> int:
         """See `Answers.read_into`."""
         return self._answers.read_into(target)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import httpx
 
-from ...content import writable
+from ...content import PieceReader, writable
 from ...errors import IntegrityError, NetworkError, StoreError
 from ...settings import KiB
 from .answers import Body
@@ -54,7 +54,7 @@ class BlobReader(io.RawIOBase):
         self._arrived = 0
         self._pace = Pace(self._host.options.timeouts)
         self._response: httpx.Response | None = None
-        self._body: Body | _Pieces | None = None
+        self._body: Body | PieceReader | None = None
         self._skip = 0
         self._aborted = False
         self.partial = False
@@ -73,7 +73,7 @@ class BlobReader(io.RawIOBase):
         while self._body is not None:
             started = time.monotonic()
             try:
-                count = self._body.read_into(target[: self._skip or len(target)])
+                count = self._body.readinto(target[: self._skip or len(target)])
                 if not count and self._position < self._end:
                     # A body without length that simply stops looks like a whole one.
                     raise httpx.ReadError(_EARLY)
@@ -150,7 +150,8 @@ class BlobReader(io.RawIOBase):
             self._pace = Pace(self._host.options.timeouts)
             self._skip = skip
             self._response = response
-            self._body = response.stream if isinstance(response.stream, Body) else _Pieces(response)
+            # What has come by a proxy is in pieces of httpx's.
+            self._body = response.stream if isinstance(response.stream, Body) else PieceReader(response.iter_raw())
             return
 
     def _check(self, call: Call, response: httpx.Response) -> int | None:
@@ -183,22 +184,3 @@ class BlobReader(io.RawIOBase):
         if self._response is not None:
             self._response.close()
             self._response = None
-
-
-class _Pieces:
-    """The body of an answer that came by a proxy, in the form of ours."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._pieces = response.iter_raw()
-        self._rest = memoryview(b"")
-
-    def read_into(self, target: memoryview) -> int:
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = memoryview(piece)
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count

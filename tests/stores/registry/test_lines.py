@@ -361,7 +361,7 @@ def test_bytes_go_straight_to_where_they_are_wanted(serve: Callable[..., Server]
     response = ask(lines, server)
     assert isinstance(response.stream, Body)
     target, position = memoryview(bytearray(len(data) + 10)), 0
-    while count := response.stream.read_into(target[position : position + 100_000]):
+    while count := response.stream.readinto(target[position : position + 100_000]):
         position += count
     response.close()
     assert target[:position] == data
