@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from ..errors import NetworkError, UsageError
 
+WORKERS = 8
+"""Tags that are looked at or worked on at the same time unless somebody says otherwise; more were not faster."""
 EXECUTORS = ("threads", "processes", "dask")
 _AHEAD = 4
 """Tasks per worker that are handed out at once: enough that none waits, few enough that an end comes soon."""

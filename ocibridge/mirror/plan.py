@@ -14,7 +14,7 @@ from ..errors import InvalidReference, OcibridgeError
 from ..oci import parse_reference
 from ..transfer import Progress, Task
 from ..verbs.moves import Moves
-from .executors import each_done
+from .executors import WORKERS, each_done
 from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .prune import Place, plan_prune
@@ -23,9 +23,6 @@ from .shards import Shard
 from .sites import Sites
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
-
-WORKERS = 8
-"""Tags that are looked at at the same time: most of it is waiting."""
 
 
 def mirror_plan(

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import OcibridgeError, UsageError
 from ..transfer import Progress, Task
 from ..verbs.moves import Moves
-from .executors import each_done
+from .executors import WORKERS, each_done
 from .jobs.job import Job
 from .journal import MirrorJournal
 from .plan import places_of, pruning, repository_of, unless_failed
@@ -27,9 +27,6 @@ from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport
 from .shards import Shard
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
-
-WORKERS = 8
-"""Tags that are worked on at the same time unless somebody says otherwise; more of them were not faster."""
 
 
 @dataclass(frozen=True, slots=True)
