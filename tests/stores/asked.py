@@ -13,7 +13,7 @@ import pytest
 from ocibridge.content import Reader
 from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.settings import Limits
-from ocibridge.stores.registry.http import Hosts
+from ocibridge.stores.registry.hosts import Hosts
 from ocibridge.stores.registry.options import Manners, RegistryOptions, Retry
 from ocibridge.stores.registry.repository import Repository
 

@@ -17,7 +17,8 @@ from ocibridge.errors import LimitError, NetworkError, NotFound, OcibridgeError,
 from ocibridge.settings import Limits
 from ocibridge.stores.registry.backoff import remaining
 from ocibridge.stores.registry.download import BlobReader
-from ocibridge.stores.registry.http import Host, Hosts
+from ocibridge.stores.registry.hosts import Hosts
+from ocibridge.stores.registry.http import Host
 from ocibridge.stores.registry.options import Manners, RegistryOptions
 from ocibridge.stores.registry.repository import Repository
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OCI registries (opencontainers distribution-spec)."""
 
-from .http import Hosts
+from .hosts import Hosts
 from .login import login, logout
 from .options import RegistryOptions, Retry, Timeouts
 from .store import RegistryStore

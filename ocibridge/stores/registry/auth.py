@@ -116,6 +116,11 @@ class Authenticator:
         """Why a credential helper did not help, if that happened."""
         return self._sources.complaint
 
+    @property
+    def advice(self) -> str:
+        """What to do after a refusal."""
+        return "; ".join(part for part in (self._sources.advice, self.complaint) if part)
+
     def flow(self, scope: Scope) -> httpx.Auth:
         """The httpx authentication for one request."""
         return _Flow(self, scope, self._origin)
@@ -230,7 +235,7 @@ class Authenticator:
             who = "us without credentials" if self._sources.empty else "the credentials"
             raise AuthenticationError(
                 f"{self._name}: the token server {answer.url.host} refused {who} with status {answer.status}",
-                hint="; ".join(part for part in (f"run 'ocibridge login {self._name}'", self.complaint) if part),
+                hint=self.advice,
                 status=answer.status,
             )
         if answer.status != 200:

@@ -28,7 +28,8 @@ from ...errors import FormatError, OcibridgeError, StoreError, UsageError, writi
 from ...oci import MEDIA_TYPE_MANIFEST, Descriptor, canonical_json, media_type_of, parse_digest, parse_json
 from ..base import VerifiedReader
 from .auth import repository_scope
-from .http import Call, Host, Hosts, without_secrets
+from .hosts import Hosts, without_secrets
+from .http import Call, Host
 from .login import login, logout
 from .options import RegistryOptions, base_url
 from .problems import Answer

@@ -65,6 +65,14 @@ class CredentialSources:
         self._known: dict[str, Credential | None] = {}
         self._lock = threading.Lock()
 
+    @property
+    def advice(self) -> str:
+        """What to do where the credentials, or their absence, were refused."""
+        login = f"run 'ocibridge login {self._host}'"
+        if self._options.username is None:
+            return login
+        return f"check the user name and the password that were given, or leave them out and {login}"
+
     def find(self, repository: str) -> Credential | None:
         """The credential for a repository of the host (`""` for the host itself), or None.
 

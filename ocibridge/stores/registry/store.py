@@ -13,7 +13,7 @@ from ...layers import OnePass
 from ...model import ByteCount, ignore_bytes
 from ...oci import Descriptor, Digest, RegistryReference, parse_digest, parse_json
 from ..base import Store
-from .http import Hosts
+from .hosts import Hosts
 from .options import RegistryOptions
 from .repository import ACCEPTED_MANIFESTS, Repository
 from .stream import BlobStream, takes_streams

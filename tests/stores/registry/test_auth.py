@@ -134,6 +134,19 @@ def test_token_server_without_tokens(server: FaultServer, store: RegistryStore, 
         store.fetch_manifest("v1")
 
 
+@pytest.mark.parametrize(("given", "word"), [({"username": "u", "password": SECRET}, "were given"), ({}, "run '")])
+def test_the_next_step_depends_on_where_the_credentials_are_from(
+    given: dict[str, str], word: str, server: FaultServer, make_store: MakeStore
+) -> None:
+    server.on("GET", "/v2/r/manifests/v1", Reply(401, headers={"WWW-Authenticate": 'Basic realm="x"'}))
+    with pytest.raises(AuthenticationError) as caught:
+        make_store(**given).fetch_manifest("v1")
+    hint = caught.value.hint or ""
+    assert word in hint
+    assert f"ocibridge login {server.host}" in hint
+    assert ("given" in hint) == bool(given)
+
+
 def test_wrong_password_is_not_tried_again(server: FaultServer, make_store: MakeStore) -> None:
     guard(server)
     server.on("GET", "/token", Reply(401))
