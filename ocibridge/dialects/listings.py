@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field, RootModel
-from typing_extensions import TypedDict  # comes with pydantic, which takes no other before Python 3.12
+from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from ..oci.digest import SHA256
 

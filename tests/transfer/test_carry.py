@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,14 +19,13 @@ from ocibridge.oci import (
     Manifest,
     RegistryReference,
 )
-from ocibridge.settings import CONCURRENCY, MiB
+from ocibridge.settings import MiB
 from ocibridge.stores.archive import ArchiveStore
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryOptions, RegistryStore, Retry
-from ocibridge.transfer.carry import Carried, Carrier, CarryOptions, _Copy
+from ocibridge.transfer.carry import Carried, Carrier, CarryOptions
 from ocibridge.transfer.graph import Node
-from ocibridge.transfer.moving import Mover
 from ocibridge.transfer.shared import Shared
 
 from ..stores.registry.fault_server import FaultServer, Reply
@@ -491,36 +489,3 @@ def test_an_archive_is_written_once_for_a_root(tmp_path: Path, source: RegistryS
         assert len(inodes) == 1
         assert Carrier(source, archive).carry("v1", "v1").manifests == 0
         assert len(inodes) == 1
-
-
-def test_many_roots_at_once_have_few_threads_each(
-    source: RegistryStore, target: RegistryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Large blobs of many tags would otherwise ask a host for dozens of connections."""
-    roots, blobs, lock = 6, 6, threading.Lock()
-    for number in range(roots):
-        sample(*(b"%d %d" % (number, blob) * 100_000 for blob in range(blobs))).push(source, f"v{number}")
-    all_at_work, busy, most = threading.Barrier(roots), 0, 0
-    threads = _Copy._threads
-
-    def counted(copy: _Copy, blobs: int, size: int) -> int:
-        all_at_work.wait(30)
-        return threads(copy, blobs, size)
-
-    def move(mover: Mover, *_: object) -> str:
-        nonlocal busy, most
-        with lock:
-            busy += 1
-            most = max(most, busy)
-        time.sleep(0.05)
-        with lock:
-            busy -= 1
-        return "present"
-
-    monkeypatch.setattr(_Copy, "_threads", counted)
-    monkeypatch.setattr(Mover, "foresee", move)
-    shared = Shared()
-    with ThreadPoolExecutor(roots) as pool:
-        jobs = [pool.submit(Carrier(source, target, CarryOptions(), shared).missing, f"v{n}") for n in range(roots)]
-        assert all(job.result().present == blobs + 1 for job in jobs)
-    assert most <= 2 * CONCURRENCY

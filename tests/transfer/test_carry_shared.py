@@ -4,15 +4,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from ocibridge.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, canonical_json
+from ocibridge.settings import CONCURRENCY
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
-from ocibridge.transfer.carry import Carrier, CarryOptions
+from ocibridge.stores.registry import RegistryStore
+from ocibridge.transfer.carry import Carrier, CarryOptions, _Copy
+from ocibridge.transfer.moving import Mover
 from ocibridge.transfer.shared import Shared
+
+from ..stores.samples import sample
 
 CONFIG = "application/vnd.oci.empty.v1+json"
 
@@ -64,3 +72,36 @@ def test_the_same_manifest_and_the_same_list_of_referrers_are_written_by_one_at_
             )
         )
     assert (clashes, sorted(pushed)) == ([], ["0", "1", "2", "3"])
+
+
+def test_many_roots_at_once_have_few_threads_each(
+    source: RegistryStore, target: RegistryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large blobs of many tags would otherwise ask a host for dozens of connections."""
+    roots, blobs, lock = 6, 6, threading.Lock()
+    for number in range(roots):
+        sample(*(b"%d %d" % (number, blob) * 100_000 for blob in range(blobs))).push(source, f"v{number}")
+    all_at_work, busy, most = threading.Barrier(roots), 0, 0
+    threads = _Copy._threads
+
+    def counted(copy: _Copy, blobs: int, size: int) -> int:
+        all_at_work.wait(30)
+        return threads(copy, blobs, size)
+
+    def move(mover: Mover, *_: object) -> str:
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        time.sleep(0.05)
+        with lock:
+            busy -= 1
+        return "present"
+
+    monkeypatch.setattr(_Copy, "_threads", counted)
+    monkeypatch.setattr(Mover, "foresee", move)
+    shared = Shared()
+    with ThreadPoolExecutor(roots) as pool:
+        jobs = [pool.submit(Carrier(source, target, CarryOptions(), shared).missing, f"v{n}") for n in range(roots)]
+        assert all(job.result().present == blobs + 1 for job in jobs)
+    assert most <= 2 * CONCURRENCY

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cartons made by the genuine client, and the link server that one of them needs."""
+"""Cartons made by the genuine client with the link server that one of them needs, and a store of Ollama models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from ..formats.ollama.samples import unpack_store
 from ..quiet import QuietServer
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 IDENTITY = "carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471"
 MODEL_PT = "3761c452b7ae24ada1b917a335b18c4ab1c9097f49d67b0cab3cef7fd4ab1ba2"
 CARTONS = ("digits.carton", "digits-stored.carton", "digits-links.carton", "digits-unpacked")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The models folder of the fixtures, which is the local store."""
+    folder = unpack_store(tmp_path / "models")
+    monkeypatch.setenv("OLLAMA_MODELS", str(folder))
+    return folder
 
 
 @pytest.fixture

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import re
-import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,38 +18,15 @@ import ocibridge
 from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.ollama import LocalOllama, parse_ollama_name, read_local
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor, RegistryReference
-from ocibridge.stores.registry import RegistryStore, Retry
+from ocibridge.stores.registry import RegistryStore
 from ocibridge.transfer import Progress, Task
 
-from ..formats.ollama.samples import DOCKER, MODELS, gguf, tree, unpack_store
-from ..quiet import QuietServer
-from ..registry import PASSWORD, USER, RegistryServer, registry_server
+from ..formats.ollama.samples import DOCKER, MODELS, gguf, tree
+from ..registry import RegistryServer, registry_server
+from .ollama import SMALL, digest_of, manifest_of, switch
 
 LAYERS = (None, "tar", "raw")
 DOCKER_MODELS = [name for name in MODELS if "layers-only" not in name]
-SMALL = "tinyllama-test"
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The models folder of the fixtures, which is the local store."""
-    folder = unpack_store(tmp_path / "models")
-    monkeypatch.setenv("OLLAMA_MODELS", str(folder))
-    return folder
-
-
-def switch(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
-    """Make another folder the local store."""
-    monkeypatch.setenv("OLLAMA_MODELS", str(folder))
-    return folder
-
-
-def manifest_of(store: Path, name: str) -> bytes:
-    return LocalOllama(store).manifest_path(parse_ollama_name(name)).read_bytes()
-
-
-def digest_of(data: bytes) -> str:
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 class Moved(Progress):
@@ -454,184 +427,3 @@ def test_a_mount_that_fails_is_an_upload(
 def test_places_that_are_no_place_to_mount_from(target: str, name: str, word: str, store: Path) -> None:
     with pytest.raises(ocibridge.UsageError, match=word):
         ocibridge.push(f"ollama:{SMALL}", target, mount_from=[name])
-
-
-# A registry that speaks Ollama's dialect, as registry.ollama.ai does.
-
-
-class OllamaRegistry:
-    """No ping, no manifest by digest, no HEAD, manifests as text, blobs elsewhere; remembers every request."""
-
-    def __init__(self, store: Path, stack: ExitStack) -> None:
-        self.requests: list[tuple[str, str, str]] = []
-        self.spoil: set[str] = set()
-        self.challenge = False
-        self.secrets: list[str] = []
-        self._store = LocalOllama(store)
-        self.storage = stack.enter_context(_serving(self._storage))
-        self.host = stack.enter_context(_serving(self._front))
-
-    def fetches(self) -> Counter[str]:
-        """How often each blob was asked for."""
-        return Counter(path for _, path, _ in self.requests if "/blobs/" in path)
-
-    def _note(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        self.requests.append((handler.command, handler.path, handler.headers.get("Accept", "")))
-
-    def _front(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        self._note(handler)
-        given = handler.headers.get("Authorization")
-        self.secrets += [given] if given else []
-        if self.challenge and not given:
-            _answer(handler, 401, b"", {"WWW-Authenticate": 'Basic realm="fake"'})
-            return
-        _, version, namespace, model, kind, name = (*handler.path.split("/"), "", "", "")[:6]
-        if handler.command == "GET" and kind == "manifests" and not name.startswith("sha256:"):
-            path = self._store.manifest_path(parse_ollama_name(f"{namespace}/{model}:{name}"))
-            if path.is_file():
-                _answer(handler, 200, path.read_bytes(), {"Content-Type": "text/plain; charset=utf-8"})
-                return
-        if handler.command == "GET" and kind == "blobs":
-            _answer(handler, 307, b"", {"Location": f"http://{self.storage}/{name}?signature=secret"})
-            return
-        assert version == "v2"
-        _answer(handler, 404, b"")
-
-    def _storage(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        self._note(handler)
-        assert "Authorization" not in handler.headers
-        digest = handler.path.partition("?")[0].strip("/")
-        path = self._store.blob_path(digest)
-        assert path
-        data = path.read_bytes()
-        if digest in self.spoil:
-            data = data[:-1] + bytes([data[-1] ^ 1])
-        start = int(re.sub(r"\D", "", handler.headers.get("Range", "0")))
-        extra = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
-        _answer(handler, 206 if start else 200, data[start:], extra)
-
-
-def _answer(
-    handler: http.server.BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None
-) -> None:
-    handler.send_response(status)
-    for key, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
-        handler.send_header(key, value)
-    handler.end_headers()
-    try:
-        handler.wfile.write(body)
-    except OSError:
-        handler.close_connection = True
-
-
-@contextmanager
-def _serving(answer: object) -> Iterator[str]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            answer(self)  # type: ignore[operator]
-
-        do_HEAD = do_POST = do_PUT = do_GET
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with QuietServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.fixture
-def ollama(store: Path) -> Iterator[OllamaRegistry]:
-    with ExitStack() as stack:
-        yield OllamaRegistry(store, stack)
-
-
-FULL = {name: name if "/" in name else f"library/{name}" for name in MODELS}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_from_a_registry_of_ollamas_dialect(
-    name: str,
-    store: Path,
-    ollama: OllamaRegistry,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    registry: RegistryServer,
-    repository: str,
-) -> None:
-    source = f"ollama://{ollama.host}/{FULL[name]}"
-    identity = MODELS[name]["manifest_digest"].replace("sha256:", "ollama:")
-    assert ocibridge.inspect(source).identity == identity
-    ollama.requests.clear()
-    pushed = ocibridge.push(source, f"{registry.host}/{repository}:v1")
-    assert pushed.identity == identity
-    manifests = [each for each in ollama.requests if "/manifests/" in each[1]]
-    assert [(method, accept) for method, _, accept in manifests] == [("GET", DOCKER)]
-    assert {method for method, _, _ in ollama.requests} == {"GET"}
-    assert not [path for _, path, _ in ollama.requests if path.rstrip("/") == "/v2"], "no ping"
-    new = switch(monkeypatch, tmp_path / "new")
-    ocibridge.pull(pushed.reference, f"ollama:{name}")
-    assert manifest_of(new, name) == manifest_of(store, name)
-    local = ocibridge.push(f"ollama:{name}", f"oci:{tmp_path / 'layout'}:v1")
-    assert [layer.digest for layer in local.layers] == [layer.digest for layer in pushed.layers]
-
-
-def test_blobs_are_not_fetched_for_nothing(
-    store: Path, ollama: OllamaRegistry, registry: RegistryServer, repository: str
-) -> None:
-    """A tensor is fetched once for its header, which is kept, and once to be sent, if it has to be."""
-    source = f"ollama://{ollama.host}/x/safetensors-test"
-    pushed = ocibridge.push(source, f"{registry.host}/{repository}:v1")
-    assert max(ollama.fetches().values()) <= 2
-    ollama.requests.clear()
-    again = ocibridge.push(source, f"{registry.host}/{repository}:v2")
-    assert again.digest == pushed.digest
-    assert {layer.action for layer in again.layers} == {"skipped"}
-    assert max(ollama.fetches().values()) == 1
-
-
-@pytest.mark.parametrize("layers", ["raw-files", "tar"])
-def test_a_registry_that_lies(layers: str, store: Path, ollama: OllamaRegistry, tmp_path: Path) -> None:
-    source = f"ollama://{ollama.host}/library/{SMALL}"
-    for number, row in enumerate(ocibridge.inspect(source).files[1:]):
-        ollama.spoil = {f"sha256:{row.sha256}"}
-        with pytest.raises(ocibridge.IntegrityError):
-            ocibridge.verify(source)
-        target = f"oci:{tmp_path / f'layout{number}'}:v1"
-        with pytest.raises(ocibridge.IntegrityError):
-            ocibridge.push(source, target, layers=layers)
-        with pytest.raises(ocibridge.NotFound):
-            ocibridge.inspect(target)
-        ollama.spoil = set()
-
-
-def test_a_model_that_is_not_there(ollama: OllamaRegistry, store: Path) -> None:
-    with pytest.raises(ocibridge.NotFound, match="v9"):
-        ocibridge.inspect(f"ollama://{ollama.host}/library/{SMALL}:v9")
-    with pytest.raises(ocibridge.SourceError, match="no Ollama model"):
-        ocibridge.inspect("ollama:nothing")
-    with pytest.raises(ocibridge.InvalidReference, match="ollama://HOST"):
-        ocibridge.inspect(f"ollama://{SMALL}")
-
-
-def test_what_is_meant_for_the_target_does_not_reach_the_source(
-    ollama: OllamaRegistry, auth_registry: RegistryServer, repository: str, tmp_path: Path
-) -> None:
-    options = ocibridge.RegistryOptions(username=USER, password=PASSWORD, retries=Retry(attempts=1))
-    source, target = f"ollama://{ollama.host}/library/{SMALL}", f"{auth_registry.host}/{repository}:v1"
-    pushed = ocibridge.push(source, target, registry=options)
-    assert ocibridge.verify(pushed.reference, registry=options).identity == pushed.identity
-    ollama.challenge = True
-    with pytest.raises(ocibridge.AuthenticationError):
-        ocibridge.push(source, target, registry=options)
-    assert ollama.secrets == []
-    # Where the target is no registry, they can only be meant for the source.
-    ocibridge.push(source, f"oci:{tmp_path / 'layout'}:v1", registry=options)
-    assert set(ollama.secrets) == {httpx.BasicAuth(USER, PASSWORD)._auth_header}
