@@ -54,7 +54,7 @@ def _add_run(commands: options.Commands[Any]) -> None:
     )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://10.0.0.1:8786")
     parser.add_argument(
-        "--workers", type=count, metavar="N", help="tags at the same time (default: 'parallel' of the job, else 8)"
+        "--workers", type=count, metavar="N", help="tags at the same time (default: 'parallel' of the job, else 16)"
     )
     parser.add_argument("--abort-on-error", action="store_true", help="end with the first failure")
     parser.add_argument(

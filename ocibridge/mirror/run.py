@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import OcibridgeError, UsageError
 from ..transfer import Progress, Task
 from ..verbs.moves import Moves
-from .executors import WORKERS, each_done
+from .executors import each_done, workers_by_default
 from .jobs.job import Job
 from .journal import MirrorJournal
 from .plan import places_of, pruning, repository_of, unless_failed
@@ -34,7 +34,8 @@ class RunOptions:
     """How a job is run.
 
     Attributes:
-        workers: Tags that are worked on at the same time; None is what the job says, else 8.
+        workers: Tags that are worked on at the same time; None is what the job says, else 16, and for `processes` one
+            for each processor.
         shard: The part of the job that is done here; None is all of it.
         walk: Whether every target is asked for every blob, whatever the journal says.
         abort_on_error: Whether the first failure ends the run.
@@ -50,7 +51,7 @@ class RunOptions:
 
 def workers_of(job: Job, options: RunOptions) -> int:
     """How many tags are worked on at the same time."""
-    return options.workers or job.parallel or WORKERS
+    return options.workers or job.parallel or workers_by_default(options.executor_name)
 
 
 def mirror_run(

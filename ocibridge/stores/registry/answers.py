@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MOST = 128 * KiB
 """Bytes that may come in a row without being of a body: heads, trailers, and what stands between chunks."""
 _PIECE = 256 * KiB
-_FRAMING = (b"connection", b"content-length", b"transfer-encoding")
 _GONE = "the server disconnected without an answer"
 _EARLY = "the server closed connection before the end of the body"
 
@@ -33,7 +32,7 @@ class Answers:
 
     Attributes:
         status: HTTP status; 0 before the head is there.
-        headers: Header fields, in their order.
+        headers: Header fields; see `messages.Reply`.
     """
 
     def __init__(self, line: Line, bare: bool, seconds: float | None) -> None:
@@ -41,7 +40,7 @@ class Answers:
         self._bare = bare
         self._seconds = seconds
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: dict[str, str] = {}
         self._version = ""
         self._pieces: deque[memoryview] = deque()
         self._idle = 0
@@ -62,8 +61,10 @@ class Answers:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header field, or one of a trailer, which nobody needs."""
-        if not self.status:
-            self.headers.append((name, value))
+        if self.status:
+            return
+        key, text = name.decode("latin-1").lower(), _text(value)
+        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
     def on_headers_complete(self) -> None:
         """The head of an answer has come."""
@@ -71,7 +72,7 @@ class Answers:
             return
         status = self._parser.get_status_code()
         if status < 200:
-            self.headers = []
+            self.headers = {}
             return
         self._version = self._parser.get_http_version()
         self.status = status
@@ -100,19 +101,15 @@ class Answers:
             if not data:
                 raise httpx.RemoteProtocolError(_GONE)
             self._feed(data)
-        fields: dict[bytes, bytes] = {}
-        for name, value in self.headers:
-            name = name.lower()
-            if name in _FRAMING:
-                fields[name] = fields[name] + b"," + value.lower() if name in fields else value.lower()
+        coding, length = self.headers.get("transfer-encoding"), self.headers.get("content-length")
         if self._bare or self.status in (204, 304):
             self._whole = True
-        elif b"transfer-encoding" in fields:
-            self._chunked = fields[b"transfer-encoding"].endswith(b"chunked")
-        elif b"content-length" in fields:
-            self._left = int(fields[b"content-length"]) - sum(map(len, self._pieces))
+        elif coding is not None:
+            self._chunked = coding.lower().endswith("chunked")
+        elif length is not None:
+            self._left = int(length) - sum(map(len, self._pieces))
             self._whole = self._left == 0
-        self._keep = self._version == "1.1" and b"close" not in fields.get(b"connection", b"")
+        self._keep = self._version == "1.1" and "close" not in self.headers.get("connection", "").lower()
         if self._whole:
             self._parser = None
 
@@ -190,8 +187,8 @@ class Answers:
             self._parser = None
 
 
-class Body(httpx.SyncByteStream):
-    """The body of an answer.
+class LineBody:
+    """The body of an answer on a line; see `messages.Body`.
 
     Args:
         answers: Where it comes from.
@@ -215,3 +212,10 @@ class Body(httpx.SyncByteStream):
         done, self._done = self._done, None
         if done is not None:
             done(self._answers.in_step)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

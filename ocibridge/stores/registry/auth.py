@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ import httpx
 
 from ...errors import AuthenticationError, StoreError
 from .credentials import Credential, CredentialSources
+from .messages import Reply, Request, Site
 from .problems import Answer, refused
 
 Scope = tuple[str, ...]
@@ -28,7 +29,6 @@ Exchange = Callable[[str, Mapping[str, str], bytes | None], Answer]
 _CLIENT_ID = "ocibridge"
 _LIFE = 60.0
 """Seconds that a token lives where the server does not say (token specification, `expires_in`)."""
-_BODY_KEPT = 64 * 1024
 _CHALLENGE = re.compile(
     r'[\s,]*(?:(?P<key>[!#$%&\'*+.^_`|~\w-]+)\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s,"]*))'
     r"|(?P<scheme>[!#$%&'*+.^_`|~\w-]+))"
@@ -75,15 +75,6 @@ def merge_scopes(scopes: Iterable[str]) -> list[str]:
     ]
 
 
-def same_origin(a: httpx.URL, b: httpx.URL) -> bool:
-    """Whether scheme, host and port of two URLs are the same."""
-    return (a.scheme, a.host.lower(), _port(a)) == (b.scheme, b.host.lower(), _port(b))
-
-
-def _port(url: httpx.URL) -> int:
-    return url.port or (443 if url.scheme == "https" else 80)
-
-
 @dataclass(frozen=True, slots=True)
 class _Grant:
     header: str
@@ -104,6 +95,7 @@ class Authenticator:
     def __init__(self, name: str, origin: httpx.URL, sources: CredentialSources, exchange: Exchange) -> None:
         self._name = name
         self._origin = origin
+        self._site = Site.of(origin)
         self._sources = sources
         self._exchange = exchange
         self._lock = threading.Lock()
@@ -121,9 +113,32 @@ class Authenticator:
         """What to do after a refusal."""
         return "; ".join(part for part in (self._sources.advice, self.complaint) if part)
 
-    def flow(self, scope: Scope) -> httpx.Auth:
-        """The httpx authentication for one request."""
-        return _Flow(self, scope, self._origin)
+    def sign(self, request: Request, scope: Scope) -> str | None:
+        """Attach the `Authorization` that is known to be good for a scope, and give it, if there is one."""
+        used = self.header(scope) if request.site == self._site else None
+        if used:
+            request.headers["Authorization"] = used
+        return used
+
+    def challenged(self, request: Request, reply: Reply, scope: Scope, refused: str | None) -> bool:
+        """Attach what answers a 401; whether there is anything, so that the request should be sent again.
+
+        Args:
+            request: What was sent.
+            reply: The 401.
+            scope: What the request needs.
+            refused: The value that was attached, if there was one.
+
+        Raises:
+            StoreError: see `answer`.
+        """
+        if request.site != self._site:
+            return False
+        challenges = parse_challenges([reply.headers.get("www-authenticate", "")])
+        fresh = self.answer(challenges, scope, refused)
+        if fresh:
+            request.headers["Authorization"] = fresh
+        return bool(fresh)
 
     def redact(self, text: str) -> str:
         """`text` without any password or token that this host was given."""
@@ -258,44 +273,6 @@ class Authenticator:
 
     def _remember(self, *secrets: str | None) -> None:
         self._secrets.update(secret for secret in secrets if secret and len(secret) > 3)
-
-
-class _Flow(httpx.Auth):
-    def __init__(self, authenticator: Authenticator, scope: Scope, origin: httpx.URL) -> None:
-        self._authenticator = authenticator
-        self._scope = scope
-        self._origin = origin
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        if not same_origin(request.url, self._origin):
-            yield request
-            return
-        used = self._authenticator.header(self._scope)
-        if used:
-            request.headers["Authorization"] = used
-        response = yield request
-        if response.status_code != 401:
-            return
-        challenges = parse_challenges(response.headers.get_list("www-authenticate"))
-        _cut_body(response)
-        fresh = self._authenticator.answer(challenges, self._scope, used)
-        if fresh:
-            request.headers["Authorization"] = fresh
-            yield request
-
-
-def _cut_body(response: httpx.Response) -> None:
-    # httpx reads the body of an answered 401 to its end; this one may have none.
-    data = bytearray()
-    assert isinstance(response.stream, httpx.SyncByteStream)
-    try:
-        for piece in response.stream:
-            data += piece
-            if len(data) > _BODY_KEPT:
-                break
-    finally:
-        response.stream.close()
-    response.stream = httpx.ByteStream(bytes(data[:_BODY_KEPT]))
 
 
 def _repository(scope: Scope) -> str:

@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -150,7 +151,7 @@ def pause(failures: int, retry: Retry) -> float:
     return full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
 
 
-def retry_after(headers: httpx.Headers) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that an answer asks us to wait, if it does: a number or an HTTP date."""
     value = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):
@@ -164,7 +165,7 @@ def retry_after(headers: httpx.Headers) -> float | None:
     return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
 
 
-def exhausted(headers: httpx.Headers) -> float | None:
+def exhausted(headers: Mapping[str, str]) -> float | None:
     """Seconds until the registry answers again, where an answer says that it was the last for now.
 
     Both forms of draft-ietf-httpapi-ratelimit-headers: `RateLimit: "x";r=0;t=30`, and the older pair of
@@ -173,11 +174,14 @@ def exhausted(headers: httpx.Headers) -> float | None:
     if headers.get("ratelimit-remaining", "").partition(";")[0].strip() == "0":
         value = headers.get("ratelimit-reset", "").strip()
         return float(value) if _SECONDS.fullmatch(value) else None
-    found = (_QUOTA.fullmatch(quota.strip()) for quota in headers.get("ratelimit", "").split(","))
+    quotas = headers.get("ratelimit")
+    if quotas is None:
+        return None
+    found = (_QUOTA.fullmatch(quota.strip()) for quota in quotas.split(","))
     return max((float(match[1]) for match in found if match), default=None)
 
 
-def remaining(headers: httpx.Headers) -> int | None:
+def remaining(headers: Mapping[str, str]) -> int | None:
     """Requests that the registry still allows, where an answer says so: the least of several numbers.
 
     The forms of `exhausted`, Docker Hub's `RateLimit-Remaining: 76;w=21600` among them, and the drafts' earlier

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-import httpx
-
 from ...content import Content, chunks
 from ...errors import IntegrityError
 from ...model import ByteCount, ignore_bytes
@@ -18,11 +16,11 @@ SEND_SIZE = 256 * KiB
 
 
 def as_piece(view: memoryview) -> bytes:
-    """A view as httpx calls what is sent; a copy of it would cost as much as sending it does."""
+    """A view as bytes, which it is sent as; a copy of it would cost as much as sending it does."""
     return cast(bytes, view)
 
 
-class ContentBody(httpx.SyncByteStream):
+class ContentBody:
     """A range of a content, opened anew for each try.
 
     Args:

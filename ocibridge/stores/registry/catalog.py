@@ -11,8 +11,8 @@ import httpx
 from ...errors import FormatError, InvalidReference, LimitError, StoreError
 from ...oci import RegistryReference, parse_json, parse_reference
 from ...paths import show
-from .auth import same_origin
 from .http import Call, Host
+from .messages import Site
 from .repository import MAX_PAGES, next_link
 
 PAGE = 1000
@@ -50,7 +50,7 @@ def repositories(host: Host) -> Iterator[str]:
             raise LimitError(f"{host.name} lists more than {MOST} repositories", hint="name those that you need")
         link = next_link(answer.headers.get("link"))
         url = None if link is None else str(host.url(link, call, answer.url))
-        if url is not None and not same_origin(httpx.URL(url), host.origin):
+        if url is not None and Site.of(httpx.URL(url)) != host.site:
             raise StoreError(
                 f"{host.name}: {what} failed because the next page is on another host",
                 hint="the registry, or a proxy before it, is not set up safely; ask its administrator",

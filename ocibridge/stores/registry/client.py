@@ -31,6 +31,7 @@ from .auth import repository_scope
 from .hosts import Hosts, without_secrets
 from .http import Call, Host
 from .login import login, logout
+from .messages import Reply
 from .options import RegistryOptions, base_url
 from .problems import Answer
 from .repository import ACCEPTED_MANIFESTS, MAX_PAGES, Repository
@@ -129,16 +130,17 @@ class OrasRegistry(oras.provider.Registry):  # type: ignore[misc]
         if not stream:
             return _as_requests(host.request(call, accept=None), call)
         try:
-            response = host.open(call)
+            reply = host.open(call)
         except httpx.HTTPError as exc:
             raise host.error(call, exc) from exc
-        answer = Answer(response.status_code, response.headers, b"", host.where(response))
-        return _as_requests(answer, call, _RawReader(response, host, call))
+        answer = Answer(reply.status, reply.headers, b"", reply.request.where)
+        return _as_requests(answer, call, _RawReader(reply, host, call))
 
     def _check_200_response(self, response: requests.Response) -> None:
         if response.status_code not in (200, 201, 202):
             url = httpx.URL(response.url)
-            answer = Answer(response.status_code, httpx.Headers(dict(response.headers)), response.content, str(url))
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            answer = Answer(response.status_code, headers, response.content, str(url))
             host = self.host(self._registry_of(url))
             repository = _repository_of(url.path)
             owner = f"{host.name}/{repository}" if repository else host.name
@@ -317,10 +319,10 @@ class _NoAuth:
 class _RawReader:
     """What `requests` reads a streamed body from."""
 
-    def __init__(self, response: httpx.Response, host: Host, call: Call) -> None:
-        self._response = response
+    def __init__(self, reply: Reply, host: Host, call: Call) -> None:
+        self._reply = reply
         self._host, self._call = host, call
-        self._pieces = response.iter_raw()
+        self._pieces = iter(reply.body)
         self._rest = b""
 
     def read(self, size: int = -1) -> bytes:
@@ -337,7 +339,7 @@ class _RawReader:
         return data
 
     def close(self) -> None:
-        self._response.close()
+        self._reply.close()
 
     release_conn = close
 

@@ -7,7 +7,7 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import metadata
@@ -16,8 +16,10 @@ from urllib.request import getproxies
 
 import httpx
 
+from ...content import PieceReader
 from ...errors import UsageError, reading
 from .lines import IDLE, IDLE_SECONDS, Connected, Lines
+from .messages import Reply, Request
 from .options import RegistryOptions, is_local
 
 _log = logging.getLogger("httpx")
@@ -38,57 +40,57 @@ class Connections:
     """
 
     def __init__(self, options: RegistryOptions, own: bool, origin: httpx.URL, connected: Connected) -> None:
-        _log.addFilter(_hide_query)
         # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
         context = None if own and origin.scheme == "http" else _tls(options, own)
-        self._transport: httpx.BaseTransport
+        self._way: Lines | _Proxied
         # As in Go's net/http, which every other registry client uses: no proxy for the machine itself.
         if is_local(origin.host) or not getproxies().keys() - {"no"}:
-            self._transport = Lines(context, connected)
+            self._way = Lines(context, connected)
         else:
-            self._transport = _Proxied(context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), connected)
+            self._way = _Proxied(context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), connected)
 
-    def send(self, request: httpx.Request) -> httpx.Response:
-        """Send a request as it stands, and give the response with its body unread.
-
-        What the client of httpx does around its transports (cookies, hooks, redirects) is not for a registry, and takes
-        as long as all that we do.
+    def send(self, request: Request) -> Reply:
+        """Send a request as it stands, and give the answer with its body unread.
 
         Raises:
             httpx.HTTPError: the line broke.
         """
         try:
-            response = self._transport.handle_request(request)
+            return self._way.send(request)
         except httpx.RequestError as exc:
-            exc.request = request
+            exc.request = httpx.Request(request.method, request.where)
             raise
-        response.request = request
-        if _log.isEnabledFor(logging.INFO):
-            url = request.url.copy_with(raw_path=request.extensions.get("target", request.url.raw_path))
-            _log.info('HTTP Request: %s %s "%d"', request.method, url, response.status_code)
-        return response
 
     def close(self) -> None:
         """Give back all connections."""
-        self._transport.close()
+        self._way.close()
 
 
-class _Proxied(httpx.BaseTransport):
+class _Proxied:
     """A client of httpx, which knows the proxies that the environment names, and how to get through them."""
 
     def __init__(self, verify: ssl.SSLContext, connected: Connected) -> None:
+        # Its log names whole addresses, and a query may hold the secret of an upload.
+        _log.addFilter(_hide_query)
         cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=IDLE, keepalive_expiry=IDLE_SECONDS)
         self._client = httpx.Client(verify=verify, cookies=cookies, limits=limits, trust_env=True)
         self._connected = connected
         self._connecting = threading.local()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        target: bytes | None = request.extensions.pop("target", None)
-        if target is not None:
-            request.url = request.url.copy_with(raw_path=target)
-        request.extensions = {**request.extensions, "trace": self._trace}
-        return self._client.send(request, auth=None, stream=True, follow_redirects=False)
+    def send(self, request: Request) -> Reply:
+        length = {} if request.length is None else {"Content-Length": str(request.length)}
+        patience = httpx.Timeout(**request.patience._asdict(), pool=None)
+        sent = httpx.Request(
+            request.method,
+            request.where,
+            headers={**request.headers, **length},
+            stream=_Sent(request.body),
+            extensions={"timeout": patience.as_dict(), "trace": self._trace},
+        )
+        response = self._client.send(sent, auth=None, stream=True, follow_redirects=False)
+        line = response.extensions.get("network_stream")
+        return Reply(response.status_code, dict(response.headers), _Received(response), request, line)
 
     def close(self) -> None:
         self._client.close()
@@ -98,6 +100,41 @@ class _Proxied(httpx.BaseTransport):
             self._connecting.started = time.monotonic()
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._connected(details["return_value"], time.monotonic() - self._connecting.started)
+
+
+class _Sent(httpx.SyncByteStream):
+    """A body as httpx sends it."""
+
+    def __init__(self, body: Iterable[bytes]) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._body)
+
+
+class _Received:
+    """A body as httpx reads it."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._pieces = response.iter_raw()
+        self.readinto = PieceReader(self._pieces).readinto
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        self._response.close()
+
+
+def decoded(reply: Reply) -> Iterator[bytes]:
+    """The body of an answer without its `Content-Encoding`, as far as httpx knows that.
+
+    Raises:
+        httpx.HTTPError: the line broke, or the body is damaged.
+    """
+    coding = {"Content-Encoding": reply.headers.get("content-encoding", "")}
+    return httpx.Response(200, headers=coding, stream=_Sent(reply.body)).iter_bytes()
 
 
 def _tls(options: RegistryOptions, own: bool) -> ssl.SSLContext:

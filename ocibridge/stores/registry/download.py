@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import httpx
 
-from ...content import PieceReader, writable
+from ...content import writable
 from ...errors import IntegrityError, NetworkError, StoreError
 from ...settings import KiB
-from .answers import Body
 from .http import Attempts, Call, Host
 from .lines import interrupt
+from .messages import Reply
 from .pace import Pace
 from .problems import Answer
 
@@ -53,8 +53,7 @@ class BlobReader(io.RawIOBase):
         self._attempts = Attempts(host, call)
         self._arrived = 0
         self._pace = Pace(self._host.options.timeouts)
-        self._response: httpx.Response | None = None
-        self._body: Body | PieceReader | None = None
+        self._reply: Reply | None = None
         self._skip = 0
         self._aborted = False
         self.partial = False
@@ -70,10 +69,10 @@ class BlobReader(io.RawIOBase):
         target = writable(buffer)
         if not target:
             return 0
-        while self._body is not None:
+        while self._reply is not None:
             started = time.monotonic()
             try:
-                count = self._body.readinto(target[: self._skip or len(target)])
+                count = self._reply.body.readinto(target[: self._skip or len(target)])
                 if not count and self._position < self._end:
                     # A body without length that simply stops looks like a whole one.
                     raise httpx.ReadError(_EARLY)
@@ -96,10 +95,9 @@ class BlobReader(io.RawIOBase):
     def abort(self) -> None:
         """Wake a thread that waits in `readinto`, which then raises a `NetworkError`; for another thread."""
         self._aborted = True
-        response = self._response
-        stream = response.extensions.get("network_stream") if response is not None else None
-        if stream is not None:
-            interrupt(stream)
+        reply = self._reply
+        if reply is not None and reply.line is not None:
+            interrupt(reply.line)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -124,53 +122,48 @@ class BlobReader(io.RawIOBase):
 
     def _connect(self) -> None:
         while True:
-            headers = dict(self._call.headers)
-            if self._end < self._size:
-                headers["Range"] = f"bytes={self._position}-{self._end - 1}"
-            elif self._position:
-                headers["Range"] = f"bytes={self._position}-"
-            call = replace(self._call, headers=headers)
+            call, last = self._call, "" if self._end == self._size else self._end - 1
+            if last or self._position:
+                call = replace(call, headers={**call.headers, "Range": f"bytes={self._position}-{last}"})
             try:
-                response = self._host.open(call)
+                reply = self._host.open(call)
             except httpx.HTTPError as exc:
                 self._attempts.failed(exc)
                 continue
             try:
-                skip = self._check(call, response)
+                skip = self._check(call, reply)
             except httpx.HTTPError as exc:
-                response.close()
+                reply.close()
                 self._attempts.failed(exc)
                 continue
             except BaseException:
-                response.close()
+                reply.close()
                 raise
             if skip is None:
-                response.close()
+                reply.close()
                 continue
             self._pace = Pace(self._host.options.timeouts)
             self._skip = skip
-            self._response = response
-            # What has come by a proxy is in pieces of httpx's.
-            self._body = response.stream if isinstance(response.stream, Body) else PieceReader(response.iter_raw())
+            self._reply = reply
             return
 
-    def _check(self, call: Call, response: httpx.Response) -> int | None:
-        """Bytes to skip at the start of a good response; None after a wait where it was none."""
-        if response.status_code not in (200, 206):
-            self._attempts.failed(self._host.answer(call, response))
+    def _check(self, call: Call, reply: Reply) -> int | None:
+        """Bytes to skip at the start of a good answer; None after a wait where it was none."""
+        if reply.status not in (200, 206):
+            self._attempts.failed(self._host.answer(call, reply))
             return None
-        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        encoding = reply.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             raise StoreError(
                 f"{self._call.owner}: {self._call.what} failed because the answer is encoded, which changes its bytes",
                 hint="switch compression off in the proxy before the registry",
             )
-        self.partial = response.status_code == 206
+        self.partial = reply.status == 206
         if not self.partial:
             # The whole blob follows, whatever was asked for: whoever reads on gets all of it.
             self._end = self._size
             return self._position
-        match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
+        match = _CONTENT_RANGE.fullmatch(reply.headers.get("content-range", "").strip())
         total = str(self._size)
         if not match or int(match[1]) != self._position or match[3] not in ("*", total):
             raise IntegrityError(
@@ -180,7 +173,6 @@ class BlobReader(io.RawIOBase):
         return 0
 
     def _drop(self) -> None:
-        self._body = None
-        if self._response is not None:
-            self._response.close()
-            self._response = None
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.close()

@@ -8,8 +8,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -18,14 +17,15 @@ import httpx
 
 from ...errors import LimitError, OcibridgeError, StoreError, UsageError
 from ...settings import KiB, MiB
-from .auth import Authenticator, Scope, same_origin
+from .auth import Authenticator, Scope
 from .backoff import Backoff, HostStats, allowed_tries, exhausted, is_transient, pause, retry_after
 from .body import ContentBody
-from .connections import Connections, user_agent
+from .connections import Connections, decoded, user_agent
 from .credentials import CredentialSources
-from .lines import Stream, interrupt
+from .lines import interrupt
+from .messages import Patience, Reply, Request, Site, Stream
 from .notices import Notices
-from .options import RegistryOptions, base_url, is_local
+from .options import RegistryOptions, Timeouts, base_url, is_local
 from .pace import Pace, SteadyBody
 from .problems import Answer, broken, refused
 
@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 LANES = 6
 """Pieces of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
-_FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD")}
+_FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD"), 307: None, 308: None}
+"""Redirects, and the methods for which they are followed; None is any."""
 _ERROR_BODY = 64 * KiB
-_COUNT = re.compile("[0-9]{1,9}")
 _AS_IT_STANDS = re.compile(r"/v2/[A-Za-z0-9._~:/?=&%+,;@!$'()*-]*")
 _SMALL = 16 * KiB
-_NOTHING = httpx.ByteStream(b"")
-_NO_AUTH = httpx.Auth()
 _UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
 
 
@@ -81,6 +79,9 @@ class Host:
         options: See `RegistryOptions`.
 
     Attributes:
+        origin: Its address.
+        base: The same as text, without a slash at its end.
+        site: Where its lines lead.
         latency: The least number of seconds that a connection took to be made, or an answer to begin; 0 where requests
             are limited (`Manners`), so that no blob is asked for piece by piece.
         lanes: Permits to read ahead.
@@ -97,7 +98,8 @@ class Host:
             self.origin = httpx.URL(base_url(name, options.plain_http))
         except httpx.InvalidURL as exc:
             raise UsageError(f"{name} is not a valid registry host ({exc})") from None
-        self._base = str(self.origin).rstrip("/")
+        self.site = Site.of(self.origin)
+        self.base = str(self.origin).rstrip("/")
         self.backoff = Backoff()
         self._notices = Notices()
         self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
@@ -109,9 +111,8 @@ class Host:
 
             self._turns = Turns(manners, self.backoff)
             self.latency = 0.0
-        patience = httpx.Timeout(timeouts.connect, read=timeouts.read, write=timeouts.write, pool=None).as_dict()
-        self._extensions: dict[str, object] = {"timeout": patience}
-        self._commit_extensions: dict[str, object] = {"timeout": {**patience, "read": timeouts.commit}}
+        self._patience = Patience(timeouts.connect, timeouts.read, timeouts.write)
+        self._commit_patience = self._patience._replace(read=timeouts.commit)
         self.lanes = threading.Semaphore(LANES)
         self._lock = threading.Lock()
         self._lines: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -153,76 +154,74 @@ class Host:
             httpx.HTTPError: the line broke.
             OcibridgeError: see `request`.
         """
-        response = self.open(call)
+        reply = self.open(call)
         try:
-            return self.answer(call, response)
+            return self.answer(call, reply)
         finally:
-            response.close()
+            reply.close()
 
-    def answer(self, call: Call, response: httpx.Response) -> Answer:
-        """Read an open response to its end; one that is no success only up to 64 KiB."""
-        limit = call.limit if response.is_success else _ERROR_BODY
+    def answer(self, call: Call, reply: Reply) -> Answer:
+        """Read an open answer to its end; one that is no success only up to 64 KiB."""
+        limit = call.limit if reply.is_success else _ERROR_BODY
         data = bytearray()
         pace, start = Pace(self.options.timeouts), time.monotonic()
-        # A HEAD is read too: only a response at its end gives its connection back.
-        pieces = response.iter_bytes() if "content-encoding" in response.headers else response.iter_raw()
-        for piece in pieces:
+        # A HEAD is read too: only an answer at its end gives its connection back.
+        for piece in decoded(reply) if "content-encoding" in reply.headers else reply.body:
             data += piece
             now = time.monotonic()
             pace.moved(len(piece), now - start)
             start = now
             if len(data) > limit:
-                if response.is_success:
+                if reply.is_success:
                     raise LimitError(
                         f"{call.owner}: the answer to {call.what} is larger than {limit} bytes",
                         hint="check the name; if it is right, do not trust this registry",
                     )
                 break
-        return Answer(response.status_code, response.headers, bytes(data[:limit]), self.where(response))
+        return Answer(reply.status, reply.headers, bytes(data[:limit]), reply.request.where)
 
-    def where(self, response: httpx.Response) -> str:
-        """The address that gave a response."""
-        target: bytes | None = response.request.extensions.get("target")
-        return str(response.url) if target is None else self._base + target.decode("ascii")
-
-    def open(self, call: Call) -> httpx.Response:
-        """Send once, follow redirects, and give the response with its body unread. The caller closes it."""
+    def open(self, call: Call) -> Reply:
+        """Send once, follow redirects, and give the answer with its body unread. The caller closes it."""
         if self._turns is None or call.scope is None:
             return self._open(call)
         turn = self._turns.take(self._look)
         try:
-            response = self._open(call)
-            turn.hold(response)
+            reply = self._open(call)
         except BaseException:
             turn.end()
             raise
-        return response
+        reply.then(turn.end)
+        return reply
 
-    def _open(self, call: Call) -> httpx.Response:
+    def _open(self, call: Call) -> Reply:
         self.backoff.wait()
-        target = self._target(call.url)
-        url = self.url(call.url, call) if target is None else self.origin
+        site, target = self.site, self._target(call.url)
+        if target is None:
+            url = self.url(call.url, call)
+            site, target = Site.of(url), url.raw_path.decode("ascii")
         for _ in range(MAX_REDIRECTS + 1):
-            response = self._send(call, url, target)
-            self._heed(call, response)
-            location = response.headers.get("location")
-            allowed = _FOLLOWED.get(response.status_code, () if response.status_code not in (307, 308) else None)
-            if not (call.follow and location) or (allowed is not None and call.method not in allowed):
-                return response
+            reply = self._send(call, site, target)
+            if site == self.site:
+                self._heed(call, reply)
+            methods = _FOLLOWED.get(reply.status, ())
+            location = reply.headers.get("location")
+            if not (call.follow and location) or (methods is not None and call.method not in methods):
+                return reply
             try:
-                self.answer(call, response)
+                self.answer(call, reply)
             finally:
-                response.close()
-            url, target = self.url(location, call, httpx.URL(self.where(response))), None
+                reply.close()
+            url = self.url(location, call, httpx.URL(reply.request.where))
+            site, target = Site.of(url), url.raw_path.decode("ascii")
         raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=_UNSAFE)
 
-    def _target(self, url: str) -> bytes | None:
+    def _target(self, url: str) -> str | None:
         """Path and query of an address under the API of this host that can go out as it stands.
 
         Most can, and to take them apart and put them together takes as long as sending them.
         """
-        target = url.removeprefix(self._base)
-        return target.encode("ascii") if _AS_IT_STANDS.fullmatch(target) and "/." not in target else None
+        target = url.removeprefix(self.base)
+        return target if _AS_IT_STANDS.fullmatch(target) and "/." not in target else None
 
     def url(self, target: str, call: Call, base: httpx.URL | None = None) -> httpx.URL:
         """Resolve a path, `Location` or link that the registry gave.
@@ -231,8 +230,8 @@ class Host:
             StoreError: it leads from HTTPS to HTTP, into this machine, or nowhere.
         """
         if base is None and target.startswith("/v2/"):
-            target = self._base + target
-        ours = target.startswith(self._base + "/v2/")
+            target = self.base + target
+        ours = target.startswith(self.base + "/v2/")
         base = base or self.origin
         try:
             # What is under the API of this host stays there: there is nothing to join.
@@ -297,83 +296,62 @@ class Host:
             url = exc.request.url if isinstance(exc, httpx.RequestError) else self.origin
         except RuntimeError:
             return self.name  # raised outside of a request
-        return self.name if same_origin(url, self.origin) else url.netloc.decode("ascii", "replace")
+        return self.name if Site.of(url) == self.site else url.netloc.decode("ascii", "replace")
 
-    def _heed(self, call: Call, response: httpx.Response) -> None:
-        """Take from an answer what concerns the host as a whole."""
-        self.backoff.answered = True
-        if same_origin(response.url, self.origin):
-            self._notices.add(response.headers)
-            seconds = exhausted(response.headers) or 0.0
-            if seconds and seconds <= self.options.retries.patience:
-                self.backoff.hold(seconds)
-            if self._turns is not None and call.scope is not None:
-                self._turns.heed(call, response.headers)
+    def _heed(self, call: Call, reply: Reply) -> None:
+        """Take from an answer of this host what concerns it as a whole."""
+        self._notices.add(reply.headers)
+        seconds = exhausted(reply.headers) or 0.0
+        if seconds and seconds <= self.options.retries.patience:
+            self.backoff.hold(seconds)
+        if self._turns is not None and call.scope is not None:
+            self._turns.heed(call, reply.headers)
 
     def _look(self, call: Call) -> None:
-        response = self._open(call)
+        reply = self._open(call)
         try:
-            self.answer(call, response)
+            self.answer(call, reply)
         finally:
-            response.close()
+            reply.close()
 
-    def _send(self, call: Call, url: httpx.URL, target: bytes | None) -> httpx.Response:
-        own = same_origin(url, self.origin)
+    def _send(self, call: Call, site: Site, target: str) -> Reply:
+        own = site == self.site
         connections = self._connections(own)
-        auth = self.auth.flow(call.scope) if own and call.scope is not None else _NO_AUTH
+        request = self._request(call, site, target)
         started = time.monotonic()
-        flow = auth.auth_flow(self._request(call, url, target))
-        request = next(flow)
-        while True:
-            if self._turns is not None and auth is not _NO_AUTH:
-                self._turns.space()
-            self.backoff.tally.request()
-            response = connections.send(request)
-            try:
-                request = flow.send(response)
-            except StopIteration:
-                break
-            except BaseException:
-                response.close()
-                raise
-            self._drain(response)
+        if not own or call.scope is None:
+            reply = self._pass(connections, request)
+        else:
+            used = self.auth.sign(request, call.scope)
+            reply = self._pass(connections, request, self._turns)
+            if reply.status == 401:
+                # Its line may be the one on which the token is asked for.
+                reply.keep(_ERROR_BODY)
+                if self.auth.challenged(request, reply, call.scope, used):
+                    reply = self._pass(connections, request, self._turns)
+        self.backoff.answered = True
         if call.body is None:
             self.latency = min(self.latency, time.monotonic() - started)
-        return response
+        return reply
 
-    def _drain(self, response: httpx.Response) -> None:
-        """Close an answer that nobody wants; a short one is read first, as only then its connection is kept."""
-        try:
-            if _COUNT.fullmatch(size := response.headers.get("content-length", "")) and int(size) <= _ERROR_BODY:
-                with suppress(httpx.HTTPError):
-                    response.read()
-        finally:
-            response.close()
+    def _pass(self, connections: Connections, request: Request, turns: Turns | None = None) -> Reply:
+        if turns is not None:
+            turns.space()
+        self.backoff.tally.request()
+        return connections.send(request)
 
-    def _request(self, call: Call, url: httpx.URL, target: bytes | None) -> httpx.Request:
+    def _request(self, call: Call, site: Site, target: str) -> Request:
         headers = {
-            "Host": url.netloc.decode("ascii"),
+            "Host": site.netloc,
             "User-Agent": user_agent(),
             "Accept-Encoding": "identity",
             "Accept": "*/*",
         }
         for name, value in call.headers.items():
             headers[name.title()] = value
-        stream: httpx.SyncByteStream = _NOTHING
-        if isinstance(call.body, ContentBody):
-            headers["Content-Length"] = str(call.body.length)
-            stream = SteadyBody(call.body, self.options.timeouts)
-        elif call.body:
-            headers["Content-Length"] = str(len(call.body))
-            stream = httpx.ByteStream(call.body)
-            if len(call.body) > _SMALL:
-                stream = SteadyBody(stream, self.options.timeouts)
-        elif call.method in ("POST", "PUT", "PATCH"):
-            headers["Content-Length"] = "0"
-        extensions = self._commit_extensions if call.method == "PUT" else self._extensions
-        if target is not None:
-            extensions = {**extensions, "target": target}
-        return httpx.Request(call.method, url, headers=headers, stream=stream, extensions=extensions)
+        length, body = _body(call, self.options.timeouts)
+        patience = self._commit_patience if call.method == "PUT" else self._patience
+        return Request(call.method, site, target, headers, patience, length, body)
 
     def _connected(self, line: Stream, seconds: float) -> None:
         # No server thinks before it accepts a connection, so this is nearer to the length of the line.
@@ -401,6 +379,14 @@ class Host:
             follow=False,
         )
         return self.request(call, accept=None)
+
+
+def _body(call: Call, timeouts: Timeouts) -> tuple[int | None, Iterable[bytes]]:
+    """The length of a request's body, as far as one is announced, and the body."""
+    if not call.body:
+        return (0 if call.method in ("POST", "PUT", "PATCH") else None), ()
+    length, body = (len(call.body), (call.body,)) if isinstance(call.body, bytes) else (call.body.length, call.body)
+    return length, SteadyBody(body, timeouts) if length > _SMALL else body
 
 
 class Attempts:

@@ -1,43 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP/1.1 over lines of our own: sockets, kept while they are idle; `Answers` says what comes back (RFC 9112).
 
-A transport of httpx, in place of its own one, which takes twice the processor time for a request and more. A mirror job
-is thousands of small requests.
+In place of httpx's client and its transport, which take several times the processor time for a request: a mirror job is
+thousands of small ones. What goes wrong is said in httpx's words.
 """
 
 from __future__ import annotations
 
+import logging
+import select
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import httpx
 
 from ...settings import KiB
-from .answers import Answers, Body
+from .answers import Answers, LineBody
+from .messages import Reply, Request, Site, Stream
 
 IDLE = 20
 """Lines that are kept for the next request."""
 IDLE_SECONDS = 30.0
 _ONE_PIECE = 16 * KiB
 _READ = 64 * KiB
+_log = logging.getLogger("httpx")
 
 Given = TypeVar("Given")
 Came = TypeVar("Came")
-
-
-class Stream(Protocol):
-    """A connection, as httpx hands it out (its extension "network_stream")."""
-
-    def get_extra_info(self, name: str, /) -> Any:
-        """What is asked for by name: `socket` is the socket."""
-
-
 Connected = Callable[[Stream, float], None]
 """Told of each new connection, and of the seconds that it took to be made."""
 
@@ -57,12 +52,13 @@ class Line:
         since: When it became idle, by the monotonic clock.
     """
 
-    __slots__ = ("__weakref__", "_seconds", "since", "socket")
+    __slots__ = ("__weakref__", "_arrivals", "_seconds", "since", "socket")
 
     def __init__(self, made: socket.socket) -> None:
         self.socket = made
         self.since = 0.0
         self._seconds: float | None = -1.0
+        self._arrivals = _arrivals(made)
 
     def send(self, data: bytes | memoryview, seconds: float | None) -> None:
         """Send all of `data`; `seconds` is how long the other side may take none of it.
@@ -98,15 +94,10 @@ class Line:
         """Whether nothing came while it was idle: neither its end, nor an answer that nobody has asked for."""
         if time.monotonic() - self.since > IDLE_SECONDS:
             return False
-        self._wait(0.0)
         try:
-            # Below TLS, which knows no peeking.
-            socket.socket.recv(self.socket, 1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+            return not self._arrivals()
+        except (OSError, ValueError):
+            return False
 
     def close(self) -> None:
         """Give it up."""
@@ -132,7 +123,16 @@ class Line:
             self._seconds = seconds
 
 
-class Lines(httpx.BaseTransport):
+def _arrivals(made: socket.socket) -> Callable[[], object]:
+    """What tells, without a wait, whether something has come, below TLS."""
+    if not hasattr(select, "poll"):  # Windows
+        return lambda: select.select([made], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(made, select.POLLIN)
+    return lambda: poll.poll(0)
+
+
+class Lines:
     """Lines to any number of hosts; its methods may be called from several threads.
 
     Args:
@@ -146,23 +146,21 @@ class Lines(httpx.BaseTransport):
         self._context = context
         self._connected = connected
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, str, int | None], list[Line]] = {}
+        self._idle: dict[Site, list[Line]] = {}
         self._open: WeakSet[Line] = WeakSet()
         self._closed = False
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def send(self, request: Request) -> Reply:
         """Send a request, and give its answer with the body unread.
 
         Raises:
             httpx.TransportError: there is no connection, or the line broke.
         """
-        url = request.url
-        key = (url.scheme, url.host, url.port)
-        timeout: dict[str, float | None] = request.extensions.get("timeout", {})
-        line = self._idle_line(key) or self._connect(url, timeout.get("connect"))
+        site, patience = request.site, request.patience
+        line = self._idle_line(site) or self._connect(site, patience.connect)
         try:
-            broken = _send(line, request, timeout.get("write"))
-            answers = Answers(line, request.method == "HEAD", timeout.get("read"))
+            broken = _send(line, request, patience.write)
+            answers = Answers(line, request.method == "HEAD", patience.read)
             try:
                 answers.read_head()
             except httpx.TransportError:
@@ -170,11 +168,15 @@ class Lines(httpx.BaseTransport):
                     raise broken from None
                 raise
             keep = answers.reusable and broken is None
-            body = Body(answers, lambda whole: self._take_back(key, line, keep and whole))
+            body = LineBody(answers, lambda whole: self._take_back(site, line, keep and whole))
         except BaseException:
             line.close()
             raise
-        return httpx.Response(answers.status, headers=answers.headers, stream=body, extensions={"network_stream": line})
+        if _log.isEnabledFor(logging.INFO):
+            # A query may hold the secret of an upload.
+            where = request.where.partition("?")[0]
+            _log.info('HTTP Request: %s %s "%d"', request.method, where, answers.status)
+        return Reply(answers.status, answers.headers, body, request, line)
 
     def close(self) -> None:
         """Close all lines, also those in use."""
@@ -185,10 +187,10 @@ class Lines(httpx.BaseTransport):
         for line in lines:
             line.close()
 
-    def _idle_line(self, key: tuple[str, str, int | None]) -> Line | None:
+    def _idle_line(self, site: Site) -> Line | None:
         while True:
             with self._lock:
-                lines = self._idle.get(key)
+                lines = self._idle.get(site)
                 if not lines:
                     return None
                 line = lines.pop()
@@ -196,29 +198,28 @@ class Lines(httpx.BaseTransport):
                 return line
             line.close()
 
-    def _take_back(self, key: tuple[str, str, int | None], line: Line, keep: bool) -> None:
+    def _take_back(self, site: Site, line: Line, keep: bool) -> None:
         line.since = time.monotonic()
         with self._lock:
             if keep and not self._closed:
-                lines = self._idle.setdefault(key, [])
+                lines = self._idle.setdefault(site, [])
                 lines.append(line)
                 if len(lines) <= IDLE:
                     return
                 line = lines.pop(0)
         line.close()
 
-    def _connect(self, url: httpx.URL, seconds: float | None) -> Line:
+    def _connect(self, site: Site, seconds: float | None) -> Line:
         started = time.monotonic()
-        host = url.raw_host.decode("ascii")
         made: socket.socket | None = None
         try:
-            made = socket.create_connection((host, url.port or (443 if url.scheme == "https" else 80)), seconds)
+            made = socket.create_connection((site.host, site.port), seconds)
             taken = time.monotonic() - started
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if url.scheme == "https":
+            if site.scheme == "https":
                 if self._context is None:
                     raise httpx.UnsupportedProtocol("no TLS was foreseen")
-                made = self._context.wrap_socket(made, server_hostname=host)
+                made = self._context.wrap_socket(made, server_hostname=site.host)
         except TimeoutError as exc:
             _shut(made)
             raise httpx.ConnectTimeout(str(exc)) from exc
@@ -235,21 +236,21 @@ class Lines(httpx.BaseTransport):
         return line
 
 
-def _send(line: Line, request: httpx.Request, seconds: float | None) -> httpx.WriteError | None:
+def _send(line: Line, request: Request, seconds: float | None) -> httpx.WriteError | None:
     """Send a request; what broke it, if something did: there may be an answer that says why."""
-    target: bytes = request.extensions.get("target") or request.url.raw_path
-    lines = [b"%b %b HTTP/1.1" % (request.method.encode("ascii"), target)]
-    lines += [b"%b: %b" % header for header in request.headers.raw]
-    head = b"\r\n".join((*lines, b"", b""))
-    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1 or b"\0" in head:
-        raise httpx.LocalProtocolError("a header has a line break in it")
-    if not isinstance(request.stream, httpx.SyncByteStream):
-        raise httpx.LocalProtocolError("the body is for another kind of client")
-    due = int(request.headers.get("content-length", 0))
-    pieces: Iterator[bytes] = iter(request.stream)
+    due = request.length or 0
+    fields = [f"{request.method} {request.target} HTTP/1.1"]
+    fields += [f"{name}: {value}" for name, value in request.headers.items()]
+    if request.length is not None:
+        fields.append(f"Content-Length: {due}")
+    text = "\r\n".join((*fields, "", ""))
+    if text.count("\n") != len(fields) + 1 or text.count("\r") != len(fields) + 1 or "\0" in text or not text.isascii():
+        raise httpx.LocalProtocolError("a header has a line break in it, or what is not ASCII")
+    pieces: Iterator[bytes] = iter(request.body)
     try:
+        head = text.encode("ascii")
         first = next(pieces, b"") if due and due <= _ONE_PIECE else b""
-        line.send(head + first, seconds)
+        line.send(head + first if first else head, seconds)
         due -= len(first)
         for piece in pieces:
             due -= len(piece)

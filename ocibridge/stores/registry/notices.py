@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import httpx
-
+from ...settings import KiB
 from .problems import printable
 
 MAX_NOTICES = 20
 MAX_LENGTH = 300
-_HEADER = 4096
+_HEADER = 16 * KiB
 _WARNING = re.compile(r'(?:^|,)\s*299 - "((?:[^"\\]|\\.)*)"')
 
 
@@ -24,14 +23,13 @@ class Notices:
         self._texts: list[str] = []
         self._lock = threading.Lock()
 
-    def add(self, headers: httpx.Headers) -> None:
+    def add(self, headers: Mapping[str, str]) -> None:
         """Take the `Warning` headers of an answer; code 299 and agent `-` alone are the registry's own."""
-        for value in headers.get_list("warning"):
-            for found in _WARNING.finditer(value[:_HEADER]):
-                text = printable(re.sub(r"\\(.)", r"\1", found[1]), MAX_LENGTH).strip()
-                with self._lock:
-                    if text and text not in self._texts and len(self._texts) < MAX_NOTICES:
-                        self._texts.append(text)
+        for found in _WARNING.finditer(headers.get("warning", "")[:_HEADER]):
+            text = printable(re.sub(r"\\(.)", r"\1", found[1]), MAX_LENGTH).strip()
+            with self._lock:
+                if text and text not in self._texts and len(self._texts) < MAX_NOTICES:
+                    self._texts.append(text)
 
     @property
     def texts(self) -> Sequence[str]:

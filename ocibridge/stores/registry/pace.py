@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import httpx
 
@@ -46,16 +46,16 @@ class Pace:
         self._bytes, self._seconds = 0, 0.0
 
 
-class SteadyBody(httpx.SyncByteStream):
+class SteadyBody:
     """A request body that is given up when the other side hardly takes any of it.
 
     Args:
-        stream: The body; it can be iterated again for each try.
+        body: The body; it can be iterated again for each try.
         timeouts: See `Pace`.
     """
 
-    def __init__(self, stream: httpx.SyncByteStream, timeouts: Timeouts) -> None:
-        self._stream = stream
+    def __init__(self, body: Iterable[bytes], timeouts: Timeouts) -> None:
+        self._body = body
         self._timeouts = timeouts
 
     def __iter__(self) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ class SteadyBody(httpx.SyncByteStream):
         pace = Pace(self._timeouts)
         # Nothing can be measured while one part is being taken, so parts are small until they go fast.
         size = _PART
-        for piece in self._stream:
+        for piece in self._body:
             position = 0
             while position < len(piece):
                 part = piece[position : position + size]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -23,13 +23,13 @@ class Answer:
 
     Attributes:
         status: HTTP status.
-        headers: Response headers.
+        headers: Header fields; see `messages.Reply`.
         body: The body, cut at the limit of the call where it is an error.
         where: What was asked in the end, after redirects.
     """
 
     status: int
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     body: bytes
     where: str
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -97,7 +97,7 @@ class Turns:
                 self._due = due + self._interval
             self._backoff.wait(due - now)
 
-    def heed(self, call: Call, headers: httpx.Headers) -> None:
+    def heed(self, call: Call, headers: Mapping[str, str]) -> None:
         """Take from the answer to a call what is left of the quota."""
         if self._quota is not None:
             self._quota.heed(call, headers)
@@ -145,31 +145,11 @@ class Turn:
         self._turns: Turns | None = turns
         self._holder = holder
 
-    def hold(self, response: httpx.Response) -> None:
-        """Let the turn end when the response is closed."""
-        assert isinstance(response.stream, httpx.SyncByteStream)
-        response.stream = _HeldBody(response.stream, self)
-
     def end(self) -> None:
         """The request is over; any thread may say so, more than once."""
         turns, self._turns = self._turns, None
         if turns is not None:
             turns.end(self._holder)
-
-
-class _HeldBody(httpx.SyncByteStream):
-    def __init__(self, stream: httpx.SyncByteStream, turn: Turn) -> None:
-        self._stream = stream
-        self._turn = turn
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._stream)
-
-    def close(self) -> None:
-        try:
-            self._stream.close()
-        finally:
-            self._turn.end()
 
 
 @dataclass(eq=False, slots=True)
@@ -189,7 +169,7 @@ class _Quota:
         self._asked: Call | None = None
         self._looking = threading.Lock()
 
-    def heed(self, call: Call, headers: httpx.Headers) -> None:
+    def heed(self, call: Call, headers: Mapping[str, str]) -> None:
         left = remaining(headers)
         if left is not None:
             self._left = left

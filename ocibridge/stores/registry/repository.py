@@ -28,8 +28,9 @@ from ...oci import (
     parse_json,
     sha256_digest,
 )
-from .auth import Scope, repository_scope, same_origin
+from .auth import Scope, repository_scope
 from .http import Call, Host
+from .messages import Site
 from .notes import LEAST, UploadNote
 from .problems import Answer
 from .ranges import open_blob
@@ -194,7 +195,7 @@ class Repository:
         call = self.call("HEAD", f"blobs/{descriptor.digest}", f"looking for the blob {descriptor.digest}")
         answer = self.host.request(call, accept=(200, 403, 404))
         if answer.status == 403:
-            if same_origin(answer.url, self.host.origin):
+            if Site.of(answer.url) == self.host.site:
                 raise self.host.error(call, answer)
             # The address of a storage host that the registry redirects to may be signed for GET alone.
             return self._gives_blob(descriptor)
@@ -208,14 +209,14 @@ class Repository:
         what = f"looking for the blob {descriptor.digest}"
         call = self.call("GET", f"blobs/{descriptor.digest}", what, headers={"Range": "bytes=0-0"})
         try:
-            response = self.host.open(call)
+            reply = self.host.open(call)
         except httpx.HTTPError:
             return False
-        response.close()
-        _, _, size = response.headers.get("content-range", "").partition("/")
-        if response.status_code == 200:
-            size = response.headers.get("content-length", "")
-        return response.status_code in (200, 206) and bool(size == str(descriptor.size))
+        reply.close()
+        _, _, size = reply.headers.get("content-range", "").partition("/")
+        if reply.status == 200:
+            size = reply.headers.get("content-length", "")
+        return reply.status in (200, 206) and size == str(descriptor.size)
 
     def open_blob(self, descriptor: Descriptor, offset: int = 0) -> Reader:
         """The bytes of a blob from an offset, unverified. See `BlobReader`."""
@@ -314,7 +315,7 @@ class Repository:
             following = None if link is None else str(self.host.url(link, call, answer.url))
             if following is None or following in seen or len(seen) >= MAX_PAGES:
                 return found
-            if not same_origin(httpx.URL(following), self.host.origin):
+            if Site.of(httpx.URL(following)) != self.host.site:
                 raise StoreError(
                     f"{self.owner}: {what} failed because the next page is on another host",
                     hint="the registry, or a proxy before it, is not set up safely; ask its administrator",

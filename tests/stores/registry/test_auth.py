@@ -12,12 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 
 from ocibridge.errors import AuthenticationError, OcibridgeError, StoreError
 from ocibridge.stores.registry import RegistryOptions, RegistryStore, login
-from ocibridge.stores.registry.auth import merge_scopes, parse_challenges, same_origin
+from ocibridge.stores.registry.auth import merge_scopes, parse_challenges
 from ocibridge.stores.registry.http import Call
 from ocibridge.stores.registry.options import base_url
 from tests.registry import TLS
@@ -234,12 +233,6 @@ def test_merge_scopes() -> None:
         "repository:a:push",
         "repository:b:pull,push",
     ]
-
-
-def test_origins() -> None:
-    assert same_origin(httpx.URL("https://A/x"), httpx.URL("https://a:443/y"))
-    assert not same_origin(httpx.URL("https://a/"), httpx.URL("http://a/"))
-    assert not same_origin(httpx.URL("https://a/"), httpx.URL("https://a:444/"))
 
 
 @pytest.mark.parametrize(

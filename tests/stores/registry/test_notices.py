@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import httpx
-
 from ocibridge.stores.registry.notices import MAX_LENGTH, MAX_NOTICES, Notices
 
 from .conftest import MakeStore
@@ -25,14 +23,14 @@ def test_only_what_the_registry_itself_says_counts() -> None:
         'x299 - "no"',
         "",
     ):
-        notices.add(httpx.Headers({"Warning": value}))
+        notices.add({"warning": value})
     assert notices.texts == ("This repository moves on Monday.", 'a "b"', "c")
 
 
 def test_notices_are_bounded_printable_and_said_once() -> None:
     notices = Notices()
     for number in range(100):
-        notices.add(httpx.Headers([(b"Warning", f'299 - "{number % 50}\x1b[31m{"x" * 999}"'.encode())] * 2))
+        notices.add({"warning": ", ".join([f'299 - "{number % 50}\x1b[31m{"x" * 999}"'] * 2)})
     assert len(notices.texts) == MAX_NOTICES
     assert all(len(text) <= MAX_LENGTH and text.isprintable() for text in notices.texts)
     assert len(set(notices.texts)) == MAX_NOTICES
