@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each large transfer (default 3)")
     parser.add_argument("--short-rounds", type=int, default=5, help="runs of the other transfers (default 5)")
     parser.add_argument("--artifacts", type=int, default=500, help="small artifacts that are mirrored (default 500)")
-    parser.add_argument("--far", type=int, default=120, help="small artifacts for the Dask cluster (default 120)")
+    parser.add_argument("--far", type=int, default=240, help="small artifacts for the Dask cluster (default 240)")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="keep the page in this file")
     parser.add_argument("--smoke", action="store_true", help="tiny, once: proves that everything runs")
     options = parser.parse_args()

@@ -19,10 +19,11 @@ _READY = """
 import sys
 from distributed import Client
 def load():
-    import ocibridge.mirror.work, ocibridge.stores.registry
+    import ocibridge.mirror.jobs.job, ocibridge.mirror.remote, ocibridge.mirror.work, ocibridge.stores.registry
 with Client(scheduler_file=sys.argv[1], timeout=60) as client:
     client.wait_for_workers(int(sys.argv[2]), timeout=60)
     client.run(load)
+    client.run_on_scheduler(load)
 """
 
 
@@ -57,7 +58,7 @@ def far_away(hosts: Sequence[str], milliseconds: float) -> Iterator[Processes]:
 
 @contextmanager
 def dask(workers: int, folder: Path, env: Mapping[str, str]) -> Iterator[Processes]:
-    """A Dask scheduler, at the only address, and workers of one thread each, which have imported what they need.
+    """A Dask scheduler, at the only address, and workers of one thread each; all have imported what they need.
 
     Args:
         workers: How many.
@@ -65,7 +66,8 @@ def dask(workers: int, folder: Path, env: Mapping[str, str]) -> Iterator[Process
         env: Their environment.
     """
     at = folder / "scheduler.json"
-    quiet = {**env, "PYTHONWARNINGS": "ignore"}
+    # Its profiler looks every 10 ms at what each worker does, which takes a tenth of a processor for each.
+    quiet = {**env, "PYTHONWARNINGS": "ignore", "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("wb"))
 

@@ -9,66 +9,74 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
-from typing import Any
-
-from ocibridge.settings import KiB
-
-PIECE = 256 * KiB
-UNDER_WAY = 1024
-"""Pieces in one direction of a connection: far more than a round trip holds."""
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import cast
 
 
-async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
-    """Write what is read, each piece `delay` seconds after it came, and the end, too."""
-    loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(UNDER_WAY)
+class Side(asyncio.Protocol):
+    """One side of a connection: what it sends is delivered to the other one, `delay` seconds later, its end, too.
 
-    async def deliver() -> None:
-        while True:
-            due, data = await pieces.get()
-            await asyncio.sleep(due - loop.time())
-            if not data:
-                writer.write_eof()
-                return
-            writer.write(data)
-            await writer.drain()
+    A protocol and timers, as streams and tasks would take several times the processor time, which the registries and
+    the workers need.
 
-    async def receive() -> None:
-        data = b"-"
-        while data:
-            data = await reader.read(PIECE)
-            await pieces.put((loop.time() + delay, data))
+    Args:
+        delay: Seconds of a way, half a round trip.
+        made: Called once it is connected.
+    """
 
-    await _together(deliver(), receive())
+    def __init__(self, delay: float, made: Callable[[Side], None] = lambda _: None) -> None:
+        self._delay = delay
+        self._made = made
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        # In the order in which it came, which timers that are due at one moment do not keep.
+        self._coming: deque[bytes] = deque()
+        self._due = 0
+        self.other: Side | None = None
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is there, and takes what is due already."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._made(self)
+        self._deliver(0)
 
-async def _together(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run some coroutines to their ends; the first that fails ends the others."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def data_received(self, data: bytes) -> None:
+        """It has sent something."""
+        self._send(data)
 
+    def eof_received(self) -> bool:
+        """It sends no more, and may still receive."""
+        self._send(b"")
+        return True
 
-def _to(upstream: str, delay: float) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """What is done with a connection."""
-    host, _, port = upstream.rpartition(":")
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, and so is the other one, once it has got everything."""
+        if self.other is not None:
+            self._loop.call_later(2 * self._delay, self.other.end)
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = None
-        with suppress(OSError):  # whoever ends a connection early has a reason, and tells the other side
-            answers, there = await asyncio.open_connection(host, int(port))
-            await _together(passed_on(reader, there, delay), passed_on(answers, writer, delay))
-        for each in (writer, there):
-            if each is not None:
-                each.close()
+    def end(self) -> None:
+        """Close it."""
+        if self._transport is not None:
+            self._transport.close()
 
-    return connected
+    def _send(self, data: bytes) -> None:
+        other = self.other
+        assert other is not None
+        other._coming.append(data)
+        self._loop.call_later(self._delay, other._deliver, 1)
+
+    def _deliver(self, more: int) -> None:
+        self._due += more
+        while self._transport is not None and self._due:
+            self._due -= 1
+            data = self._coming.popleft()
+            if self._transport.is_closing():
+                continue
+            if data:
+                self._transport.write(data)
+            else:
+                self._transport.write_eof()
 
 
 async def serve(delay: float, upstreams: Sequence[str]) -> None:
@@ -78,7 +86,31 @@ async def serve(delay: float, upstreams: Sequence[str]) -> None:
         delay: Seconds of a way, half a round trip.
         upstreams: `HOST:PORT` of each server.
     """
-    servers = [await asyncio.start_server(_to(upstream, delay), "127.0.0.1", 0) for upstream in upstreams]
+    loop = asyncio.get_running_loop()
+    connecting: set[asyncio.Task[None]] = set()
+
+    def reach(upstream: str, near: Side) -> None:
+        host, _, port = upstream.rpartition(":")
+        far = Side(delay)
+        near.other, far.other = far, near
+
+        async def connect() -> None:
+            try:
+                await loop.create_connection(lambda: far, host, int(port))
+            except OSError:
+                near.end()
+
+        task = loop.create_task(connect())
+        connecting.add(task)
+        task.add_done_callback(connecting.discard)
+
+    def accept(upstream: str) -> Side:
+        return Side(delay, lambda near: reach(upstream, near))
+
+    servers = [
+        await loop.create_server(lambda upstream=each: accept(upstream), "127.0.0.1", 0)  # type: ignore[misc]
+        for each in upstreams
+    ]
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     await asyncio.gather(*(server.serve_forever() for server in servers))
 

@@ -47,9 +47,10 @@ second curl does not know the size, so that it sends HTTP/1.1 chunks, each as mu
 at most). ocibridge verifies what it hands on, and copies the manifest and the small layers, too. Disk is what output
 folder, home and folder for temporary files grow by.
 
-The cluster is a scheduler and workers of one thread each, all processes of this machine, started anew for each run,
-which is not measured; the start of `ocibridge` is. A process between them and the registries passes everything on
-{ROUND_TRIP / 2:g} ms later in both directions, so that a request takes {ROUND_TRIP} ms more, whatever its size.
+The cluster is a scheduler and workers of one thread each, without Dask's profiler, all processes of this machine,
+started anew for each run, which is not measured; nor is what they import. The start of `ocibridge` is. A process
+between them and the registries passes everything on {ROUND_TRIP / 2:g} ms later in both directions, so that a request
+takes {ROUND_TRIP} ms more, whatever its size.
 
 {row_table(found.rows)}
 """
