@@ -8,12 +8,15 @@ import logging
 
 import pytest
 
+from ocibridge.content import BytesContent, chunks
+from ocibridge.oci import Descriptor, sha256_digest
+from ocibridge.stores.registry.hosts import Hosts
 from ocibridge.stores.registry.http import Host
-from ocibridge.stores.registry.options import RegistryOptions
+from ocibridge.stores.registry.options import RegistryOptions, Retry
 from ocibridge.stores.registry.repository import Repository
 
 from .asked import BLOB, DATA, MANIFEST, PATH, Elsewhere, Make, make, other, server
-from .registry.fault_server import FaultServer, Reply
+from .registry.fault_server import FaultServer, Reply, Seen
 
 __all__ = ["make", "other", "server"]
 
@@ -36,6 +39,36 @@ def test_a_proxy_of_the_environment_is_used(
     ours = f"http://registry.example{PATH}"
     assert [seen.path for seen in server.seen] == [ours, ours, PATH]
     assert all(seen.headers["host"] == "registry.example" and "cookie" not in seen.headers for seen in server.seen[:2])
+
+
+def test_blobs_go_through_a_proxy_in_both_directions(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    data = bytes(range(256)) * 2000
+    blob = Descriptor(media_type="application/octet-stream", digest=sha256_digest(data), size=len(data))
+    blobs = "http://registry.example/v2/r/blobs"
+
+    def rest(seen: Seen) -> Reply:
+        start = int(seen.headers["range"].removeprefix("bytes=").removesuffix("-"))
+        return Reply(206, data[start:], {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"})
+
+    server.on("POST", f"{blobs}/uploads/", Reply(202, headers={"Location": "/v2/r/blobs/uploads/1?secret=geheim"}))
+    challenge = {"WWW-Authenticate": "Basic realm=x"}
+    server.on("PUT", f"{blobs}/uploads/1", Reply(401, headers=challenge), Reply(201))
+    server.on("GET", f"{blobs}/{blob.digest}", Reply(200, data, cut=100_000), rest)
+    options = RegistryOptions(plain_http=True, username="u", password="p", retries=Retry(first=0.001))  # noqa: S106
+    with Hosts() as hosts, caplog.at_level(logging.INFO, "httpx"):
+        repository = Repository(hosts.get("registry.example", options), "r")
+        repository.push_blob(blob, BytesContent(data))
+        with repository.open_blob(blob) as reader:
+            assert b"".join(bytes(piece) for piece in chunks(reader)) == data
+    refused, taken = server.requests("PUT")
+    assert refused.body == taken.body == data
+    assert taken.headers["content-length"] == str(len(data))
+    assert [seen.headers.get("authorization") is None for seen in (refused, taken)] == [True, False]
+    assert "PUT" in caplog.text
+    assert "geheim" not in caplog.text
 
 
 def test_requests_are_logged_without_their_query(make: Make, caplog: pytest.LogCaptureFixture) -> None:
