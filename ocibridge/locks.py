@@ -3,23 +3,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 
 if sys.platform == "win32":
     import msvcrt
 
+    def _locked(handle: int, mode: int) -> None:
+        # What is locked cannot be read by way of another handle: a byte that no file has.
+        at = os.lseek(handle, 0, os.SEEK_CUR)
+        os.lseek(handle, 1 << 60, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, mode, 1)
+        finally:
+            os.lseek(handle, at, os.SEEK_SET)
+
     def take(handle: int) -> bool:
         """Lock an open file exclusively, without waiting; False where somebody else holds it."""
         try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            _locked(handle, msvcrt.LK_NBLCK)
         except OSError:
             return False
         return True
 
     def hold(handle: int) -> None:
         """Lock an open file exclusively, as soon as nobody else holds it."""
-        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+        _locked(handle, msvcrt.LK_LOCK)
 
 else:
     try:

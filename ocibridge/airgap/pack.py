@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from .. import settings
 from ..content import BytesContent, Content
 from ..errors import UsageError
+from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
@@ -83,7 +84,8 @@ def pack(
 ) -> PackReport:
     """Write references into one OCI image layout archive.
 
-    The same content gives the same bytes, in whichever order and from whichever registry it comes under its names.
+    The same content gives the same bytes, in whichever order and from whichever registry it comes under its names. So
+    a run that was interrupted goes on with what is there: the next one reads that, and fetches the rest.
 
     Args:
         references: Registry references or layouts; each leads to one name, `HOST/REPOSITORY:TAG`.
@@ -142,6 +144,7 @@ def pack(
         manifests=written.manifests,
         blobs=written.blobs,
         blob_bytes=written.blob_bytes,
+        kept=written.kept,
         left_out=len(written.left),
         left_out_bytes=sum(written.left.values()),
         volumes=written.volumes,
@@ -250,6 +253,7 @@ class _Written:
     manifests: int
     blobs: int
     blob_bytes: int
+    kept: int
 
 
 def _write(
@@ -272,7 +276,7 @@ def _write(
                 manifests[node.digest] = node
                 items.append((node.descriptor, BytesContent(node.data), None))
     progress.plan(_PHASE, len(items), sum(descriptor.size for descriptor, _, _ in items))
-    with closing(_ahead(items, concurrency)) as ahead:
+    with closing(_ahead(items, concurrency, writer.room_ahead())) as ahead:
         for descriptor, content in ahead:
             task = Task(_PHASE, descriptor.digest, descriptor.size)
             with reported(progress, task):
@@ -284,13 +288,20 @@ def _write(
         len(manifests),
         len(blobs),
         sum(blobs.values()),
+        writer.kept,
     )
 
 
 def _ahead(
-    items: Sequence[tuple[Descriptor, Content, Store | None]], concurrency: int
+    items: Sequence[tuple[Descriptor, Content, Store | None]], concurrency: int, left: int
 ) -> Generator[tuple[Descriptor, Content], None, None]:
-    """The items in their order; small blobs are fetched while those before them are written."""
+    """The items in their order; small blobs are fetched while those before them are written.
+
+    Args:
+        items: Blobs and manifests; a manifest has no store.
+        concurrency: Blobs that are fetched at the same time.
+        left: Bytes of the archive that an interrupted run has left: what is among them need not be fetched.
+    """
     waiting: deque[tuple[Descriptor, Content, Future[bytes] | None]] = deque()
     rest = iter(items)
     with ThreadPoolExecutor(max(1, concurrency), thread_name_prefix="ocibridge") as pool:
@@ -298,7 +309,8 @@ def _ahead(
             while True:
                 for descriptor, content, store in islice(rest, _AHEAD * concurrency - len(waiting)):
                     fetched = None
-                    if store is not None and descriptor.size <= _SMALL:
+                    left -= BLOCK + descriptor.size + -descriptor.size % BLOCK
+                    if left < 0 and store is not None and descriptor.size <= _SMALL:
                         fetched = pool.submit(store.read_blob, descriptor, _SMALL)
                     waiting.append((descriptor, content, fetched))
                 if not waiting:

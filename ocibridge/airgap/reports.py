@@ -42,6 +42,7 @@ class PackReport(Report):
     manifests: int = Field(description="manifests in the archive")
     blobs: int = Field(description="blobs in the archive")
     blob_bytes: int = Field(description="bytes of these")
+    kept: int = Field(description="bytes of the archive that an interrupted run had left, and that were taken over")
     left_out: int = Field(description="blobs that belong to what is packed, and that the other side has")
     left_out_bytes: int = Field(description="bytes of these")
     lock: str | None = Field(description="path of the lock that was written")

@@ -119,6 +119,8 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
         rest = len(report.references) - packed
         parts = [f"packed {packed} references" + (f", {rest} unchanged" if rest else "")]
         parts.append(f"{report.blobs} blobs ({human_size(report.blob_bytes)})")
+        if report.kept:
+            parts.append(f"{human_size(report.kept)} were there")
         if report.left_out:
             parts.append(f"{report.left_out} left out ({human_size(report.left_out_bytes)})")
         if args.volume_size:

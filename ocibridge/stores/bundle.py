@@ -9,13 +9,14 @@ blobs and entries give the same bytes.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..beside import Beside
-from ..content import Content, Reader
+from ..content import Concatenation, Content, Reader
 from ..errors import IntegrityError, InvalidReference, NotFound, StoreError
 from ..filling import turns
 from ..layers.tar import BLOCK, END, tar_header
@@ -31,6 +32,9 @@ from .volumes import Slice, Volumes, VolumeWriter, Written, is_there
 
 class BundleWriter:
     """Writes a bundle; what is there under its name stays until `publish`.
+
+    What an earlier writer has left unfinished is taken over as far as it is the same: blobs are read there before they
+    are asked for elsewhere, and hashed like all others.
 
     Args:
         path: The file.
@@ -53,6 +57,15 @@ class BundleWriter:
             raise
         self._append(OCI_LAYOUT, LAYOUT_FILE)
 
+    @property
+    def kept(self) -> int:
+        """Bytes that an earlier writer had left, and that were taken over."""
+        return self._file.kept
+
+    def room_ahead(self) -> int:
+        """Bytes that an earlier writer has left behind what is written so far."""
+        return self._file.ahead(sys.maxsize).size
+
     def add(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
         """Append a blob; one that is there is left alone. After a failure, the bundle cannot be used any more.
 
@@ -64,7 +77,8 @@ class BundleWriter:
             return
         self._file.write(tar_header(f"{BLOBS}/{descriptor.digest[7:]}", descriptor.size))
         digest, end = hashlib.sha256(), self._file.written + descriptor.size
-        with content.open() as reader:
+        left = self._file.ahead(descriptor.size)
+        with _after(left, content, descriptor).open() as reader:
             for piece in turns(reader, descriptor.size):
                 if self._file.written + len(piece) > end:
                     break
@@ -77,9 +91,10 @@ class BundleWriter:
                 end -= self._file.written
         self._beside.wait()
         if end or "sha256:" + digest.hexdigest() != descriptor.digest:
+            cause = "what an interrupted run had left is damaged, or the source" if left.size else "the source"
             raise IntegrityError(
                 f"the bytes given for the blob {descriptor.digest} ({descriptor.size} bytes) of {self.name} are others",
-                hint="the source changed or is damaged; run the command again",
+                hint=f"{cause} changed or is damaged; run the command again",
             )
         self._file.write(bytes(-descriptor.size % BLOCK))
         self._digests.add(descriptor.digest)
@@ -98,16 +113,28 @@ class BundleWriter:
     def _append(self, name: str, data: bytes) -> None:
         self._file.write(tar_header(name, len(data)) + data + bytes(-len(data) % BLOCK))
 
-    def close(self) -> None:
-        """Remove what was not published."""
+    def close(self, keep: bool = False) -> None:
+        """Remove what was not published, or, where that is enough to go on with and `keep` says so, leave it."""
         self._beside.close()
-        self._file.close()
+        if keep and self._file.worth_keeping:
+            self._file.leave()
+        else:
+            self._file.close()
 
     def __enter__(self) -> BundleWriter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Bytes that are wrong are no use to anybody.
+        self.close(keep=kind is not None and not issubclass(kind, IntegrityError))
+
+
+def _after(left: Content, content: Content, descriptor: Descriptor) -> Content:
+    """A blob of which the start is there already."""
+    if not left.size:
+        return content
+    rest = descriptor.size - left.size
+    return Concatenation([left, Slice(content, left.size, rest, descriptor.digest)] if rest else [left])
 
 
 class BundleStore(ImageLayout):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..beside import Beside
-from ..content import Concatenation, Content, FileContent, RangeReader, Reader
+from ..content import Concatenation, Content, FileContent, RangeReader, Reader, fill
 from ..errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError, reading, writing
 from ..filling import turns
 from ..locks import take
@@ -28,6 +28,8 @@ MOST = 999
 """Volumes that a file can have."""
 LEAST_SIZE = 64 * KiB
 """Bytes that a volume has at least."""
+KEEP = 1024 * KiB
+"""Bytes that make an unfinished file worth keeping."""
 _NUMBER = re.compile(r"[0-9]{3}")
 _LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\\\r\n]+)")
 _LONGEST_LIST = 1024 * KiB
@@ -52,13 +54,18 @@ class Written:
 class VolumeWriter:
     """Writes a file, or its volumes, which get their names at the end, all together.
 
-    What a killed process has left is `.NAME….ocibridge-pack.part`; the next writer of the same file takes its place.
+    What an earlier writer has left unfinished is `.NAME….ocibridge-pack.part`. The next one of the same file passes it
+    over as far as it would write the same bytes, and can read it (`ahead`) to know what they are.
 
     Args:
         path: The file.
         size: Length of a volume in bytes, the last may be shorter; None writes one file.
         beside: Hashes the volumes.
         force: Whether to replace what is there.
+
+    Attributes:
+        written: Bytes so far, those among them that were passed over.
+        kept: Those that were passed over.
 
     Raises:
         DestinationError: it cannot be written, is there already, or is being written by another process.
@@ -71,16 +78,18 @@ class VolumeWriter:
         if re.search(r"[\r\n\\]", path.name):
             raise DestinationError(f"{path.name!r} has a line break or a backslash in it", hint="choose another name")
         self.path = path
-        self.written = 0
+        self.written = self.kept = 0
         self._size = size
         self._beside = beside
         self._parts: list[_Part] = []
         if not force and (found := _existing(path)):
             raise DestinationError(f"{found[0]} exists", hint="choose another name, or replace it with --force")
         # The part of the whole file is there for volumes too: its lock stands for all of them.
-        self._first = _Part(path)
+        self._first = _Part(path, keep=size is None)
         try:
-            _remove_left(path)
+            # The last number of the volumes that were left, one after the other.
+            self._left = 0 if size is None else _count_left(path, size)
+            _remove_left(path, self._left)
             self._part = self._first if size is None else self._next()
         except BaseException:
             self._first.discard()
@@ -90,8 +99,22 @@ class VolumeWriter:
         number = len(self._parts) + 1
         if number > MOST:
             raise LimitError(f"{self.path} would have more than {MOST} volumes", hint="make them larger")
-        self._parts.append(_Part(volume_path(self.path, number)))
+        self._parts.append(_Part(volume_path(self.path, number), keep=number <= self._left))
         return self._parts[-1]
+
+    def ahead(self, most: int) -> Content:
+        """The next bytes that an earlier writer has left, at most so many; whether they are right nobody knows."""
+        left = [FileContent(self._part.path, self._part.size, self._part.there - self._part.size)]
+        if self._parts:
+            numbers = range(len(self._parts) + 1, self._left + 1)
+            left += [FileContent(_part_path(volume_path(self.path, number))) for number in numbers]
+        parts: list[Content] = []
+        for each in left:
+            size = min(most, each.size)
+            if size:
+                parts.append(FileContent(each.path, each.offset, size))
+                most -= size
+        return Concatenation(parts)
 
     def write(self, data: bytes | memoryview) -> None:
         """Append `data`, which must not change before `beside` has been waited for.
@@ -108,7 +131,12 @@ class VolumeWriter:
                 self._part = self._next()
                 continue
             piece, view = view[:room], view[room:]
-            self._part.write(piece)
+            same = self._part.write(piece)
+            self.kept += same
+            if same < len(piece) and self._left > len(self._parts):
+                # What follows was left after other bytes than these.
+                self._left = len(self._parts)
+                _remove_left(self.path, self._left)
             if self._size is not None:
                 self._beside.update(self._part.hash, piece)
             self.written += len(piece)
@@ -135,19 +163,35 @@ class VolumeWriter:
         self.close()
         return [each.volume(hashed=bool(self._parts)) for each in parts]
 
+    @property
+    def worth_keeping(self) -> bool:
+        """Whether so much was written that another writer should go on with it."""
+        return self.written >= KEEP
+
+    def leave(self) -> None:
+        """Let another writer go on."""
+        for part in (*self._parts, self._first):
+            part.leave()
+
     def close(self) -> None:
         """Remove what was not published."""
         for part in (*self._parts, self._first):
             part.discard()
+        _remove_left(self.path, len(self._parts))
 
 
 class _Part:
-    """One volume in preparation, locked against other processes."""
+    """One volume in preparation, locked against other processes.
 
-    def __init__(self, target: Path) -> None:
+    Attributes:
+        size: Bytes that were written, or passed over.
+        there: Bytes that the file has; beyond `size`, an earlier writer has left them.
+    """
+
+    def __init__(self, target: Path, keep: bool) -> None:
         self.target = target
         self.path = _part_path(target)
-        self.size = 0
+        self.size = self.there = 0
         self.hash = hashlib.sha256()
         with writing(target):
             self._file = os.fdopen(os.open(self.path, _PART, 0o666), "r+b", buffering=0)
@@ -156,14 +200,35 @@ class _Part:
             self._file.close()
             raise DestinationError(f"another process is writing {target}", hint="wait for it, or name another file")
         with writing(target):
-            self._file.truncate(0)
+            if keep:
+                self.there = os.fstat(self._file.fileno()).st_size
+            else:
+                self._file.truncate(0)
 
-    def write(self, data: memoryview) -> None:
+    def write(self, data: memoryview) -> int:
+        """Append `data`; the number of its leading bytes that were there, and were passed over."""
         with writing(self.target):
+            same = self._pass_over(data)
+            data = data[same:]
             while data:
                 count = self._file.write(data) or 0
                 self.size += count
                 data = data[count:]
+        self.there = max(self.there, self.size)
+        return same
+
+    def _pass_over(self, data: memoryview) -> int:
+        left = min(len(data), self.there - self.size)
+        if not left:
+            return 0
+        found = memoryview(bytearray(left))
+        same = left if fill(self._file, found) == left and found == data[:left] else 0
+        self.size += same
+        if same < len(data):
+            self._file.seek(self.size)
+            self._file.truncate()
+            self.there = self.size
+        return same
 
     def volume(self, hashed: bool) -> Written:
         return Written(self.target, self.size, "sha256:" + self.hash.hexdigest() if hashed else None)
@@ -171,12 +236,17 @@ class _Part:
     def finish(self) -> None:
         """Push the bytes to the disk. Of many volumes, few files are open at once."""
         with writing(self.target):
+            self._file.truncate(self.size)
             os.fsync(self._file.fileno())
             self._file.close()
 
     def publish(self) -> None:
         self.path.replace(self.target)
         self._mine = False
+
+    def leave(self) -> None:
+        self._mine = False
+        self._file.close()
 
     def discard(self) -> None:
         if self._mine:
@@ -189,9 +259,24 @@ def _part_path(target: Path) -> Path:
     return target.with_name(f".{target.name}.ocibridge-pack.part")
 
 
-def _remove_left(path: Path) -> None:
-    """Remove the parts of a killed process."""
+def _count_left(path: Path, size: int) -> int:
+    """How many volumes of `size` bytes, the last of them perhaps shorter, were left one after the other."""
+    for number in range(1, MOST + 1):
+        try:
+            there = _part_path(volume_path(path, number)).lstat().st_size
+        except OSError:
+            return number - 1
+        if there != size:
+            return number if there < size else number - 1
+    return MOST
+
+
+def _remove_left(path: Path, keep: int) -> None:
+    """Remove the parts that were left of volumes beyond number `keep`."""
+    kept = {_part_path(path), *(_part_path(volume_path(path, number)) for number in range(1, keep + 1))}
     for left in path.parent.glob(f".{glob.escape(path.name)}*.ocibridge-pack.part"):
+        if left in kept:
+            continue
         with suppress(OSError):
             with open(left, "r+b") as file:
                 if take(file.fileno()):

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle that an earlier writer has left unfinished, and the next writer of it."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocibridge.beside import Beside
+from ocibridge.content import BytesContent, Reader
+from ocibridge.errors import IntegrityError, NetworkError
+from ocibridge.oci import Descriptor
+from ocibridge.settings import MiB
+from ocibridge.stores.bundle import BundleStore, BundleWriter
+from ocibridge.stores.volumes import LEAST_SIZE, Volumes, VolumeWriter
+
+from .samples import LAYER, files, read
+
+BLOBS = [random.Random(number).randbytes(MiB + number) for number in range(4)]
+VOLUME = 300_000
+SIZES = [None, VOLUME]
+
+
+@dataclass
+class Asked:
+    """A blob that notes from where on it was read, and can break."""
+
+    data: bytes
+    breaks: int | None = None
+    opened: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def open(self, offset: int = 0) -> Reader:
+        self.opened.append(offset)
+        if self.breaks is not None:
+            return _Breaking(self.data[offset : self.breaks])
+        return BytesContent(self.data).open(offset)
+
+
+class _Breaking(io.RawIOBase):
+    """Gives some bytes, and then fails."""
+
+    def __init__(self, data: bytes) -> None:
+        self._reader = BytesContent(data).open()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self._reader.readinto(buffer)
+        if not count:
+            raise NetworkError("the line broke")
+        return count
+
+
+def pack(path: Path, contents: Iterable[Asked], size: int | None) -> int:
+    """Write a bundle of some blobs; how many bytes were there."""
+    with BundleWriter(path, size) as writer:
+        for each in contents:
+            writer.add(Descriptor.of(each.data, LAYER), each)
+        writer.publish([])
+        return writer.kept
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.tar"
+
+
+@pytest.fixture(params=SIZES)
+def size(request: pytest.FixtureRequest) -> int | None:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def whole(tmp_path: Path, size: int | None) -> dict[str, bytes]:
+    """The files of the bundle as an undisturbed writer makes them."""
+    (tmp_path / "whole").mkdir()
+    pack(tmp_path / "whole" / "x.tar", map(Asked, BLOBS), size)
+    return files(tmp_path / "whole")
+
+
+def interrupted(path: Path, size: int | None, at: int = 2 * MiB + 500_000) -> None:
+    """Let a writer fail after so many bytes of blobs."""
+    contents = []
+    for data in BLOBS:
+        contents.append(Asked(data, at if at < len(data) else None))
+        at -= len(data)
+        if at < 0:
+            break
+    with pytest.raises(NetworkError):
+        pack(path, contents, size)
+
+
+def left(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(".x.tar*.part"))
+
+
+def test_the_next_writer_reads_only_the_rest(path: Path, size: int | None, whole: dict[str, bytes]) -> None:
+    interrupted(path, size)
+    assert left(path)
+    contents = [Asked(data) for data in BLOBS]
+    kept = pack(path, contents, size)
+    assert [each.opened for each in contents[:2]] == [[], []]
+    ((offset,),) = ([each.opened[0]] for each in contents[2:3])
+    # Whole pieces only are written before a line breaks.
+    assert 0 <= offset <= 500_000
+    assert contents[3].opened == [0]
+    assert kept >= len(BLOBS[0]) + len(BLOBS[1]) + offset
+    assert {name: data for name, data in files(path.parent).items() if "/" not in name} == whole
+
+
+def test_it_can_break_again_and_again(path: Path, size: int | None, whole: dict[str, bytes]) -> None:
+    for at in (MiB + 5, 2 * MiB, 2 * MiB, 3 * MiB + 77_777, 4 * MiB):
+        interrupted(path, size, at)
+    assert pack(path, map(Asked, BLOBS), size) > 3 * MiB
+    assert {name: data for name, data in files(path.parent).items() if "/" not in name} == whole
+
+
+def test_too_little_is_not_kept(path: Path, size: int | None) -> None:
+    interrupted(path, size, at=500_000)
+    assert not left(path)
+
+
+def test_other_blobs_take_the_place_of_what_was_left(path: Path, size: int | None, tmp_path: Path) -> None:
+    interrupted(path, size)
+    others = [BLOBS[0], BLOBS[3]]
+    kept = pack(path, map(Asked, others), size)
+    assert len(BLOBS[0]) <= kept < len(BLOBS[0]) + 10_000
+    (tmp_path / "others").mkdir()
+    pack(tmp_path / "others" / "x.tar", map(Asked, others), size)
+    assert files(tmp_path / "others") == {name: data for name, data in files(path.parent).items() if "/" not in name}
+    assert not left(path)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, VOLUME), (VOLUME, None), (VOLUME, 2 * VOLUME), (VOLUME, 100_000)])
+def test_volumes_of_another_size(path: Path, before: int | None, after: int | None) -> None:
+    interrupted(path, before)
+    pack(path, map(Asked, BLOBS), after)
+    store = BundleStore(path)
+    store.volumes.verify()
+    assert [read(store, Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
+    assert not left(path)
+
+
+def test_what_was_left_and_is_damaged_is_not_taken_for_a_blob(path: Path, size: int | None) -> None:
+    interrupted(path, size)
+    with left(path)[-2 if size else 0].open("r+b") as file:
+        file.seek(100_000)
+        file.write(b"damaged")
+    with pytest.raises(IntegrityError, match=r"what an interrupted run had left is damaged.*run the command again"):
+        pack(path, map(Asked, BLOBS), size)
+    assert not left(path)
+    assert pack(path, map(Asked, BLOBS), size) == 0
+    assert [read(BundleStore(path), Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 3),
+    cuts=st.lists(st.integers(0, 5 * LEAST_SIZE), min_size=1, max_size=6),
+    size=st.sampled_from([None, LEAST_SIZE, LEAST_SIZE + 1]),
+    stop=st.integers(0, 5 * LEAST_SIZE),
+    garbage=st.sampled_from([0, 1, 1000, LEAST_SIZE, 3 * LEAST_SIZE]),
+    length=st.integers(0, 5 * LEAST_SIZE),
+    other=st.integers(0, 5 * LEAST_SIZE),
+)
+def test_the_bytes_are_those_that_were_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    cuts: list[int],
+    size: int | None,
+    stop: int,
+    garbage: int,
+    length: int,
+    other: int,
+) -> None:
+    """Whatever was left: the start of the same, followed by other bytes, of which more may be there than are wanted."""
+    path = tmp_path_factory.mktemp("x") / "x.tar"
+    data = random.Random(seed).randbytes(length)
+    before = (data[:other] + b"\x00" * len(data[other:]))[:stop] + b"\xff" * garbage
+    with Beside(thread=True) as beside:
+        first = VolumeWriter(path, size, beside)
+        first.write(before)
+        beside.wait()
+        first.leave()
+        second = VolumeWriter(path, size, beside)
+        try:
+            with second.ahead(1 << 40).open() as reader:
+                assert reader.read() == before
+            places = sorted({0, *(min(cut, length) for cut in cuts), length})
+            for start, end in pairwise(places):
+                second.write(data[start:end])
+            second.publish()
+        finally:
+            second.close()
+    assert before[: second.kept] == data[: second.kept]
+    with Volumes(path).content.open() as reader:
+        assert reader.read() == data
+    Volumes(path).verify()
+    assert not left(path)
