@@ -117,7 +117,7 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
     if not args.quiet:
         packed = sum(each.action == "packed" for each in report.references)
         rest = len(report.references) - packed
-        parts = [f"packed {packed} references" + (f", {rest} unchanged" if rest else "")]
+        parts = [f"packed {packed} reference{'s' * (packed != 1)}" + (f", {rest} unchanged" if rest else "")]
         parts.append(f"{report.blobs} blobs ({human_size(report.blob_bytes)})")
         if report.kept:
             parts.append(f"{human_size(report.kept)} were there")

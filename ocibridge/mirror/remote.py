@@ -43,8 +43,10 @@ class RemoteWork:
         return RemoteWork(str(job.path), job.text, uuid.uuid4().hex)
 
     def __call__(self, each: tuple[int, Unit]) -> MirrorItem:
-        """Do one unit; see `Worker.run`."""
-        return self._worker().run(each[1])
+        """Do one unit; see `Worker.run`. What hosts have to say, only this process hears."""
+        worker = self._worker()
+        item = worker.run(each[1])
+        return item.model_copy(update={"warnings": [*item.warnings, *worker.sites.news()]})
 
     def _worker(self) -> Worker:
         with _lock:

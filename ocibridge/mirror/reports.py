@@ -92,6 +92,7 @@ class MirrorItem(Report):
         reason: Why, in a few words.
         moves: What moved.
         also: References of siblings that were made on the way.
+        warnings: What the user should know of it, and what the hosts have said meanwhile where other processes work.
         error: What went wrong.
         started: Seconds since 1970.
         seconds: How long it took.
@@ -107,6 +108,7 @@ class MirrorItem(Report):
     reason: str = ""
     moves: Moves = Moves()
     also: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
     error: Failure | None = None
     started: float = 0.0
     seconds: float = 0.0

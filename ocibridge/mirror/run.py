@@ -139,14 +139,13 @@ class _Run:
                 self._work(units, executor, worker)
             self._prune(work, plan, worker)
             self._journal.finish()
-            said = (*self._job.warnings, *work.warnings, *worker.warnings, *worker.sites.warnings())
-            warnings = list(dict.fromkeys(said))
+            said = (*self._job.warnings, *work.warnings, *worker.sites.warnings())
         except BaseException:
             worker.interrupt()
             raise
         finally:
             worker.close()
-        return self._report(started, time.monotonic() - clock, warnings)
+        return self._report(started, time.monotonic() - clock, said)
 
     def _told(self, unit: Unit) -> Unit:
         known = self._journal.known(unit.target, self._ways[unit.entry])
@@ -205,7 +204,7 @@ class _Run:
         if self._on_item:
             self._on_item(item)
 
-    def _report(self, started: datetime, seconds: float, warnings: list[str]) -> MirrorReport:
+    def _report(self, started: datetime, seconds: float, said: Sequence[str]) -> MirrorReport:
         items = [item for _, item in sorted(self._items, key=lambda each: each[0])]
         shard = self._options.shard
         return MirrorReport(
@@ -220,7 +219,7 @@ class _Run:
             items=items,
             totals=Moves.sum(item.moves for item in items),
             counts=dict(Counter(item.outcome for item in items)),
-            warnings=warnings,
+            warnings=list(dict.fromkeys([*said, *(text for item in items for text in item.warnings)])),
         )
 
 

@@ -35,6 +35,7 @@ class Sites:
         self._stack = ExitStack()
         self._hosts = self._stack.enter_context(Hosts())
         self._stores: dict[str, Store] = {}
+        self._told: set[str] = set()
         self._lock = threading.Lock()
 
     def store(self, reference: Reference, *, create: bool = False) -> Store:
@@ -70,6 +71,14 @@ class Sites:
         """What the other sides want their users to know, each once."""
         with self._lock:
             return list(dict.fromkeys(text for store in self._stores.values() for text in store.warnings))
+
+    def news(self) -> list[str]:
+        """Those of them that were not told by an earlier call."""
+        found = self.warnings()
+        with self._lock:
+            new = [text for text in found if text not in self._told]
+            self._told.update(new)
+        return new
 
     def interrupt(self) -> None:
         """Wake all threads that wait for a store."""

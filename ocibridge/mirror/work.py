@@ -101,9 +101,6 @@ class Worker:
         on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
         progress: Told what happens.
         noted: Blobs that an interrupted run has brought; see `Shared`.
-
-    Attributes:
-        warnings: What the user should know of what was copied.
     """
 
     def __init__(
@@ -116,7 +113,6 @@ class Worker:
         self.job = job
         self.progress = Within(progress or Progress())
         self.sites = Sites(job)
-        self.warnings: list[str] = []
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
         throttle = self._throttle.take if self._throttle else None
         self._shared = Shared(on_blob, throttle, noted, lambda name: self.sites.store(parse_reference(f"{name}:x")))
@@ -193,12 +189,12 @@ class Worker:
         if case.entry.dialect:
             return self._reword(case, reason)
         self._back_up(case, self._replaced(case))
-        carried, total, rounds = None, Moves(), 0
+        total, rounds, warnings = Moves(), 0, dict[str, None]()
         while True:
             started = time.monotonic()
             carried = self._carrier(case).carry(case.wanted, case.target.tag)
             total, rounds = Moves.sum([total, Moves.of(carried)]), rounds + 1
-            self.warnings += carried.warnings
+            warnings |= dict.fromkeys(carried.warnings)
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
                 break
             again = self._head(case.source)
@@ -209,10 +205,10 @@ class Worker:
         also = bridge(case.entry, case.target, self.sites, self.progress)
         moved = total.copied + total.mounted + total.manifests
         if case.equal and not moved and not also:
-            return _item(case, "skipped", IN_STEP, total)
+            return _item(case, "skipped", IN_STEP, total, warnings=list(warnings))
         if case.equal:
             reason = "blobs or referrers were missing at the target"
-        return _item(case, "copied", reason, total, also)
+        return _item(case, "copied", reason, total, also, list(warnings))
 
     def _reword(self, case: _Case, reason: str) -> MirrorItem:
         if case.equal and case.vouched:
@@ -337,7 +333,12 @@ def _why(case: _Case) -> str:
 
 
 def _item(
-    case: _Case, outcome: str, reason: str, moves: Moves | None = None, also: list[str] | None = None
+    case: _Case,
+    outcome: str,
+    reason: str,
+    moves: Moves | None = None,
+    also: list[str] | None = None,
+    warnings: list[str] | None = None,
 ) -> MirrorItem:
     return MirrorItem(
         entry=case.unit.entry,
@@ -350,4 +351,5 @@ def _item(
         reason=reason,
         moves=moves or Moves(),
         also=also or [],
+        warnings=warnings or [],
     )

@@ -15,6 +15,7 @@ import pytest
 import ocibridge
 from ocibridge.errors import StoreError
 from ocibridge.mirror import units
+from ocibridge.mirror.executors import executor_of
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
@@ -182,14 +183,17 @@ def test_what_another_dialect_replaces_is_kept(sides: Sides) -> None:
     assert set(sides.there) == {"v1", "old-v1"}
 
 
-def test_what_the_source_lacks_is_said(sides: Sides) -> None:
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_what_the_source_lacks_is_said(sides: Sides, kind: str) -> None:
     children = [put(sides.source, sides.repository, None, [b"child %d" % number]) for number in range(2)]
     index = put_index(sides.source, sides.repository, "v1", children)
     with store(sides.source, sides.repository) as there:
         there.delete(children[1].digest)
-    report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"))
+    with executor_of(kind, 1) as pool:
+        report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"), executor=pool)
     assert report.counts == {"copied": 1}
     assert [text for text in report.warnings if children[1].digest in text and index.digest in text]
+    assert report.items[0].warnings == report.warnings
 
 
 # One among many.

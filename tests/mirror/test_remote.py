@@ -20,6 +20,9 @@ from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.remote import RemoteWork
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.sites import Sites
+from ocibridge.oci import parse_reference
+from ocibridge.stores.registry import RegistryStore
 
 from ..registry import RegistryServer
 from .artifacts import drop_blob, job, put, tags, whole
@@ -87,6 +90,16 @@ def test_other_processes_do_the_work(
         report = mirror_run(path, executor=pool, options=RunOptions(workers=2, executor_name="processes"))
     check(report, source, target, repository)
     assert (report.executor, report.workers) == ("processes", 2)
+
+
+def test_news_of_hosts_are_told_once(path: Path, source: RegistryServer, repository: str) -> None:
+    with Sites(Job.load(path)) as sites:
+        there = sites.store(parse_reference(f"{source.host}/{repository}:v1"))
+        assert isinstance(there, RegistryStore)
+        assert sites.news() == []
+        there.repository.host._notices.add({"warning": '299 - "it moves"'})
+        assert sites.news() == sites.warnings() == [f"{source.host} says: it moves"]
+        assert sites.news() == []
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own

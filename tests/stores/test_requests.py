@@ -57,7 +57,7 @@ def test_blobs_go_through_a_proxy_in_both_directions(
     challenge = {"WWW-Authenticate": "Basic realm=x"}
     server.on("PUT", f"{blobs}/uploads/1", Reply(401, headers=challenge), Reply(201))
     server.on("GET", f"{blobs}/{blob.digest}", Reply(200, data, cut=100_000), rest)
-    options = RegistryOptions(plain_http=True, username="u", password="p", retries=Retry(first=0.001))  # noqa: S106
+    options = RegistryOptions(plain_http=True, username="u", password="p", retries=Retry(first=0.001))
     with Hosts() as hosts, caplog.at_level(logging.INFO, "httpx"):
         repository = Repository(hosts.get("registry.example", options), "r")
         repository.push_blob(blob, BytesContent(data))
