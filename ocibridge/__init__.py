@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .about import __version__
+
 if TYPE_CHECKING:
     from .errors import (
         AuthenticationError,
@@ -133,6 +135,7 @@ __all__ = [
     "VerifyReport",
     "VolumeCheckReport",
     "VolumeManifestReport",
+    "__version__",
     "convert",
     "copy",
     "inspect",

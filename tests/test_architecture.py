@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ocibridge"
 MAX_LINES = 500
 
-GROUND = {"errors", "settings"}
+GROUND = {"about", "errors", "settings"}
 FLOOR = GROUND | {"beside", "content", "filling", "journal", "locks", "model", "oci", "paths"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
@@ -22,6 +22,7 @@ TOP = VERBS | {"verbs"}
 
 # What each room may import, beside itself. A name with a dot allows that one module of a room.
 ALLOWED = {
+    "about": set[str](),
     "errors": set[str](),
     "settings": set[str](),
     "paths": GROUND,

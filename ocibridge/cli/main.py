@@ -79,7 +79,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _leave_out() -> None:
     """Keep the libraries from what takes them long and is of no use in here."""
     # To look for plugins, pydantic would read the metadata of every package that is installed; none belongs in here.
+    # What heeds its own switch for that has by then imported all that it takes to look.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    plugins = ModuleType("pydantic.plugin._loader")
+    plugins.__dict__["get_plugins"] = tuple
+    sys.modules.setdefault(plugins.__name__, plugins)
     # The command line of httpx, for which it imports click, rich and pygments where they are installed.
     sys.modules.setdefault("httpx._main", cast(ModuleType, None))
     # Importing makes very many objects and no garbage, as does a model of many files: the collector looks in vain.

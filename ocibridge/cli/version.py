@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..about import __version__
 from . import options
 from .output import result
 
@@ -17,6 +18,4 @@ def add(commands: options.Commands[Any]) -> None:
 
 def run(_args: argparse.Namespace) -> None:
     """Print it."""
-    from importlib.metadata import version
-
-    result(f"ocibridge {version('ocibridge')}")
+    result(f"ocibridge {__version__}")

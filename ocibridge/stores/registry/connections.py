@@ -8,9 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from importlib import metadata
 from typing import Any
 from urllib.request import getproxies
 
@@ -172,12 +170,3 @@ def _hide_query(record: logging.LogRecord) -> bool:
             arg.copy_with(query=None) if isinstance(arg, httpx.URL) and arg.query else arg for arg in record.args
         )
     return True
-
-
-@lru_cache(maxsize=1)
-def user_agent() -> str:
-    """`ocibridge/<version>`."""
-    try:
-        return f"ocibridge/{metadata.version('ocibridge')}"
-    except metadata.PackageNotFoundError:
-        return "ocibridge/0"

@@ -15,12 +15,13 @@ from urllib.parse import urljoin
 
 import httpx
 
+from ...about import USER_AGENT
 from ...errors import LimitError, OcibridgeError, StoreError, UsageError
 from ...settings import KiB, MiB
 from .auth import Authenticator, Scope
 from .backoff import Backoff, HostStats, allowed_tries, exhausted, is_transient, pause, retry_after
 from .body import ContentBody
-from .connections import Connections, decoded, user_agent
+from .connections import Connections, decoded
 from .credentials import CredentialSources
 from .lines import interrupt
 from .messages import Patience, Reply, Request, Site, Stream
@@ -343,7 +344,7 @@ class Host:
     def _request(self, call: Call, site: Site, target: str) -> Request:
         headers = {
             "Host": site.netloc,
-            "User-Agent": user_agent(),
+            "User-Agent": USER_AGENT,
             "Accept-Encoding": "identity",
             "Accept": "*/*",
         }
