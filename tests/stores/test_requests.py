@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import gzip
 import logging
+import threading
+from collections import deque
+from typing import Any
 
 import pytest
 
 from ocibridge.content import BytesContent, chunks
+from ocibridge.errors import NetworkError
 from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.stores.registry.hosts import Hosts
 from ocibridge.stores.registry.http import Host
@@ -102,3 +106,54 @@ def test_a_body_is_sent_again_after_a_refusal(size: int, server: FaultServer, ma
     server.on("GET", "/token", Reply(200, b'{"token":"t"}'))
     make().put_manifest(b"x" * size, "application/json", "v1")
     assert [seen.body for seen in server.requests("PUT")] == [b"x" * size] * 2
+
+
+@pytest.mark.parametrize("coding", ["gz\xefp", "unheard-of"])
+def test_an_encoding_that_nobody_knows_is_no_crash(coding: str, server: FaultServer, make: Make) -> None:
+    server.on("GET", "/v2/r/tags/list", Reply(200, b'{"tags":["v1"]}', {"Content-Encoding": coding}))
+    assert make().is_new() is False
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize("value", ["text/\u00e9", "text/x\r\nEvil: 1"])
+def test_what_cannot_be_sent_is_not_blamed_on_the_host(
+    value: str, proxied: bool, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    name = "registry.example" if proxied else server.host
+    with Hosts() as hosts:
+        repository = Repository(hosts.get(name, RegistryOptions(plain_http=True)), "r")
+        call = repository.call("GET", "manifests/v1", "x", headers={"Accept": value})
+        with pytest.raises(NetworkError, match="would not be a valid one"):
+            repository.host.request(call)
+    assert server.seen == []
+
+
+def test_the_host_that_breaks_a_body_is_named(server: FaultServer, other: FaultServer, make: Make) -> None:
+    challenge = {"WWW-Authenticate": f'Bearer realm="{other.url}/token"'}
+    server.on("GET", MANIFEST, Reply(401, headers=challenge))
+    other.on("GET", "/token", Reply(200, b'{"token":"t"}' * 100, cut=5))
+    with pytest.raises(NetworkError, match=f"{other.host} broke the connection"):
+        make().get_manifest("v1")
+
+
+def test_lines_may_come_while_all_are_interrupted(make: Make) -> None:
+    class Stream:
+        def get_extra_info(self, name: str, /) -> Any:
+            raise OSError
+
+    host, made, stop = make().host, deque[Stream](maxlen=50), threading.Event()
+
+    def connect() -> None:
+        while not stop.is_set():
+            made.append(Stream())
+            host._connected(made[-1], 1.0)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    try:
+        for _ in range(300):
+            host.interrupt()
+    finally:
+        stop.set()
+        thread.join()

@@ -11,6 +11,7 @@ import httptools
 import httpx
 
 from ...settings import KiB
+from .messages import CHALLENGES
 
 if TYPE_CHECKING:
     from .lines import Line
@@ -64,7 +65,9 @@ class Answers:
         if self.status:
             return
         key, text = name.decode("latin-1").lower(), _text(value)
-        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+        if key in self.headers:
+            text = self.headers[key] + ("\n" if key == CHALLENGES else ", ") + text
+        self.headers[key] = text
 
     def on_headers_complete(self) -> None:
         """The head of an answer has come."""

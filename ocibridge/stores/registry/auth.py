@@ -17,7 +17,7 @@ import httpx
 
 from ...errors import AuthenticationError, StoreError
 from .credentials import Credential, CredentialSources
-from .messages import Reply, Request, Site
+from .messages import CHALLENGES, Reply, Request, Site
 from .problems import Answer, refused
 
 Scope = tuple[str, ...]
@@ -134,7 +134,7 @@ class Authenticator:
         """
         if request.site != self._site:
             return False
-        challenges = parse_challenges([reply.headers.get("www-authenticate", "")])
+        challenges = parse_challenges(reply.headers.get(CHALLENGES, "").split("\n"))
         fresh = self.answer(challenges, scope, refused)
         if fresh:
             request.headers["Authorization"] = fresh

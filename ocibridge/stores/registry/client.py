@@ -31,7 +31,7 @@ from .auth import repository_scope
 from .hosts import Hosts, without_secrets
 from .http import Call, Host
 from .login import login, logout
-from .messages import Reply
+from .messages import Reply, say_where
 from .options import RegistryOptions, base_url
 from .problems import Answer
 from .repository import ACCEPTED_MANIFESTS, MAX_PAGES, Repository
@@ -330,9 +330,12 @@ class _RawReader:
             while size < 0 or not self._rest:
                 piece = next(self._pieces, None)
                 if piece is None:
+                    # Whoever has read everything need not close it as well.
+                    self._reply.close()
                     break
                 self._rest += piece
         except httpx.HTTPError as exc:
+            say_where(exc, self._reply.request)
             raise self._host.error(self._call, exc) from exc
         end = len(self._rest) if size < 0 else size
         data, self._rest = self._rest[:end], self._rest[end:]

@@ -17,7 +17,7 @@ import httpx
 from ...content import PieceReader
 from ...errors import UsageError, reading
 from .lines import IDLE, IDLE_SECONDS, Connected, Lines
-from .messages import Reply, Request
+from .messages import CHALLENGES, Reply, Request, say_where
 from .options import RegistryOptions, is_local
 
 _log = logging.getLogger("httpx")
@@ -55,8 +55,8 @@ class Connections:
         """
         try:
             return self._way.send(request)
-        except httpx.RequestError as exc:
-            exc.request = httpx.Request(request.method, request.where)
+        except httpx.HTTPError as exc:
+            say_where(exc, request)
             raise
 
     def close(self) -> None:
@@ -79,16 +79,22 @@ class _Proxied:
     def send(self, request: Request) -> Reply:
         length = {} if request.length is None else {"Content-Length": str(request.length)}
         patience = httpx.Timeout(**request.patience._asdict(), pool=None)
-        sent = httpx.Request(
-            request.method,
-            request.where,
-            headers={**request.headers, **length},
-            stream=_Sent(request.body),
-            extensions={"timeout": patience.as_dict(), "trace": self._trace},
-        )
+        try:
+            sent = httpx.Request(
+                request.method,
+                request.where,
+                headers={**request.headers, **length},
+                stream=_Sent(request.body),
+                extensions={"timeout": patience.as_dict(), "trace": self._trace},
+            )
+        except (httpx.InvalidURL, UnicodeEncodeError) as exc:
+            raise httpx.LocalProtocolError("this cannot be sent") from exc
         response = self._client.send(sent, auth=None, stream=True, follow_redirects=False)
         line = response.extensions.get("network_stream")
-        return Reply(response.status_code, dict(response.headers), _Received(response), request, line)
+        headers = dict(response.headers)
+        if CHALLENGES in headers:
+            headers[CHALLENGES] = "\n".join(response.headers.get_list(CHALLENGES))
+        return Reply(response.status_code, headers, _Received(response), request, line)
 
     def close(self) -> None:
         self._client.close()
@@ -131,7 +137,7 @@ def decoded(reply: Reply) -> Iterator[bytes]:
     Raises:
         httpx.HTTPError: the line broke, or the body is damaged.
     """
-    coding = {"Content-Encoding": reply.headers.get("content-encoding", "")}
+    coding = [(b"Content-Encoding", reply.headers.get("content-encoding", "").encode())]
     return httpx.Response(200, headers=coding, stream=_Sent(reply.body)).iter_bytes()
 
 

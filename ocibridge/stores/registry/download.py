@@ -15,7 +15,7 @@ from ...errors import IntegrityError, NetworkError, StoreError
 from ...settings import KiB
 from .http import Attempts, Call, Host
 from .lines import interrupt
-from .messages import Reply
+from .messages import Reply, say_where
 from .pace import Pace
 from .problems import Answer
 
@@ -79,6 +79,7 @@ class BlobReader(io.RawIOBase):
                 self._came(count, started)
             except httpx.HTTPError as exc:
                 if self._position < self._end:
+                    say_where(exc, self._reply.request)
                     self._retry(exc)
                     continue
                 # All that counts has come; what breaks now is of no interest.

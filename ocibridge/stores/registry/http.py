@@ -24,7 +24,7 @@ from .body import ContentBody
 from .connections import Connections, decoded
 from .credentials import CredentialSources
 from .lines import interrupt
-from .messages import Patience, Reply, Request, Site, Stream
+from .messages import Patience, Reply, Request, Site, Stream, say_where
 from .notices import Notices
 from .options import RegistryOptions, Timeouts, base_url, is_local
 from .pace import Pace, SteadyBody
@@ -41,6 +41,8 @@ _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD"), 3
 _ERROR_BODY = 64 * KiB
 _AS_IT_STANDS = re.compile(r"/v2/[A-Za-z0-9._~:/?=&%+,;@!$'()*-]*")
 _SMALL = 16 * KiB
+_OURS = ("host", "content-length", "transfer-encoding")
+"""Header fields that nobody else says: they tell where a request ends, and whom it is for."""
 _UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
 
 
@@ -167,18 +169,22 @@ class Host:
         data = bytearray()
         pace, start = Pace(self.options.timeouts), time.monotonic()
         # A HEAD is read too: only an answer at its end gives its connection back.
-        for piece in decoded(reply) if "content-encoding" in reply.headers else reply.body:
-            data += piece
-            now = time.monotonic()
-            pace.moved(len(piece), now - start)
-            start = now
-            if len(data) > limit:
-                if reply.is_success:
-                    raise LimitError(
-                        f"{call.owner}: the answer to {call.what} is larger than {limit} bytes",
-                        hint="check the name; if it is right, do not trust this registry",
-                    )
-                break
+        try:
+            for piece in decoded(reply) if "content-encoding" in reply.headers else reply.body:
+                data += piece
+                now = time.monotonic()
+                pace.moved(len(piece), now - start)
+                start = now
+                if len(data) > limit:
+                    break
+        except httpx.HTTPError as exc:
+            say_where(exc, reply.request)
+            raise
+        if len(data) > limit and reply.is_success:
+            raise LimitError(
+                f"{call.owner}: the answer to {call.what} is larger than {limit} bytes",
+                hint="check the name; if it is right, do not trust this registry",
+            )
         return Answer(reply.status, reply.headers, bytes(data[:limit]), reply.request.where)
 
     def open(self, call: Call) -> Reply:
@@ -196,7 +202,7 @@ class Host:
 
     def _open(self, call: Call) -> Reply:
         self.backoff.wait()
-        site, target = self.site, self._target(call.url)
+        site, target = self.site, self.target(call.url)
         if target is None:
             url = self.url(call.url, call)
             site, target = Site.of(url), url.raw_path.decode("ascii")
@@ -216,7 +222,7 @@ class Host:
             site, target = Site.of(url), url.raw_path.decode("ascii")
         raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=_UNSAFE)
 
-    def _target(self, url: str) -> str | None:
+    def target(self, url: str) -> str | None:
         """Path and query of an address under the API of this host that can go out as it stands.
 
         Most can, and to take them apart and put them together takes as long as sending them.
@@ -275,7 +281,9 @@ class Host:
     def interrupt(self) -> None:
         """Break every connection, so that all who wait for one stop at once; for another thread."""
         self._stop()
-        for line in list(self._lines):
+        with self._lock:
+            lines = list(self._lines)
+        for line in lines:
             interrupt(line)
 
     def close(self) -> None:
@@ -349,7 +357,8 @@ class Host:
             "Accept": "*/*",
         }
         for name, value in call.headers.items():
-            headers[name.title()] = value
+            if name.lower() not in _OURS:
+                headers[name.title()] = value
         length, body = _body(call, self.options.timeouts)
         patience = self._commit_patience if call.method == "PUT" else self._patience
         return Request(call.method, site, target, headers, patience, length, body)
@@ -357,7 +366,8 @@ class Host:
     def _connected(self, line: Stream, seconds: float) -> None:
         # No server thinks before it accepts a connection, so this is nearer to the length of the line.
         self.latency = min(self.latency, seconds)
-        self._lines.add(line)
+        with self._lock:
+            self._lines.add(line)
 
     def _connections(self, own: bool) -> Connections:
         with self._lock:

@@ -67,9 +67,9 @@ class Line:
             httpx.WriteError: the line broke.
             httpx.WriteTimeout: it stands still.
         """
-        self._wait(seconds)
         rest = memoryview(data)
         try:
+            self._wait(seconds)
             while rest:
                 rest = rest[self.socket.send(rest) :]
         except TimeoutError as exc:
@@ -95,6 +95,9 @@ class Line:
         if time.monotonic() - self.since > IDLE_SECONDS:
             return False
         try:
+            # What TLS has decrypted, and nobody has asked for, is not seen below it.
+            if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+                return False
             return not self._arrivals()
         except (OSError, ValueError):
             return False
@@ -109,8 +112,8 @@ class Line:
         return self.socket if name == "socket" else None
 
     def _read(self, receive: Callable[[Given], Came], given: Given, seconds: float | None) -> Came:
-        self._wait(seconds)
         try:
+            self._wait(seconds)
             return receive(given)
         except TimeoutError as exc:
             raise httpx.ReadTimeout(str(exc)) from exc

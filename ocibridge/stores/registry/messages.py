@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import httpx
 
+CHALLENGES = "www-authenticate"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -86,6 +88,13 @@ class Request:
         return f"{self.site.scheme}://{self.site.netloc}{self.target}"
 
 
+def say_where(exc: httpx.HTTPError, request: Request) -> None:
+    """Let an error of a line tell what was asked."""
+    if isinstance(exc, httpx.RequestError):
+        with suppress(httpx.InvalidURL):  # one that is too long
+            exc.request = httpx.Request(request.method, request.where)
+
+
 class Stream(Protocol):
     """A connection, as httpx hands it out (its extension "network_stream")."""
 
@@ -115,7 +124,8 @@ class Reply:
 
     Args:
         status: HTTP status.
-        headers: Header fields, their names in lower case, those with one name joined (RFC 9110, section 5.3).
+        headers: Header fields, their names in lower case. Those with one name are joined by commas (RFC 9110, section
+            5.3), but for `CHALLENGES`, which are joined by line breaks: one that is odd shall not hide the next.
         body: The body, unread.
         request: What was asked.
         line: What it comes by; None where that is not known.

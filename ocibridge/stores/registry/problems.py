@@ -119,6 +119,11 @@ def broken(host: str, owner: str, what: str, exc: Exception) -> NetworkError:
             return NetworkError(
                 f"{owner}: {host} refused the connection", hint="check the port, and that the registry is running"
             )
+    if isinstance(exc, httpx.LocalProtocolError):
+        return NetworkError(
+            f"{owner}: {what} failed because the request to {host} would not be a valid one",
+            hint="check the names and the credentials that were given: there may be a line break, or more than ASCII",
+        )
     if isinstance(exc, httpx.ConnectTimeout):
         return NetworkError(f"{owner}: {host} does not answer", hint="check the name, the port and your network")
     if isinstance(exc, TooSlow):

@@ -158,7 +158,7 @@ class UploadSession:
         try:
             if location:
                 # Most are whole, and to join them takes as long as to send them.
-                whole = location.startswith(self._base) and "/." not in location
+                whole = location.startswith(self._base) and location[-1] != "?" and self._host.target(location)
                 self._location = location if whole else urljoin(answer.where, location)
                 self._note.write(self._location)
         except ValueError:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,8 @@ from ocibridge.errors import FormatError, IntegrityError, OcibridgeError, StoreE
 from ocibridge.oci import MEDIA_TYPE_INDEX, Descriptor, Index
 from ocibridge.stores.registry import RegistryOptions, Retry
 from ocibridge.stores.registry.client import OrasRegistry
+from ocibridge.stores.registry.http import Call
+from ocibridge.stores.registry.options import Manners
 
 from .fault_server import FaultServer, Reply
 
@@ -98,4 +101,28 @@ def test_names() -> None:
     assert client.container("localhost", "a/b").tags_url() == "localhost/v2/a/b/tags/list"
     assert client.container("[::1]:5000", "my.org/b").tags_url() == "[::1]:5000/v2/my.org/b/tags/list"
     assert client.host("ghcr.io").options.password is None
+    client.close()
+
+
+def test_a_stream_that_was_read_to_its_end_gives_its_turn_back(server: FaultServer) -> None:
+    server.on("GET", "/v2/r/blobs/x", Reply(200, DATA))
+    address = f"http://{server.host}/v2/r/blobs/x"
+    polite = OrasRegistry(server.host, RegistryOptions(manners=Manners(concurrent=1)))
+    first = polite.do_request(address, stream=True)
+    assert first.content == DATA
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(polite.do_request, address).result(timeout=20).content == DATA
+    first.close()
+    polite.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_nobody_else_says_where_a_request_ends(client: OrasRegistry, method: str) -> None:
+    given = {"content-length": "3", "Transfer-Encoding": "chunked", "HOST": "elsewhere", "X-Other": "1"}
+    host = client.host(client.hostname)
+    call = Call(method, "/v2/x", "x", "x", headers=given, body=b"hello" if method == "PUT" else None)
+    request = host._request(call, host.site, "/v2/x")
+    assert request.headers.keys() == {"Host", "User-Agent", "Accept-Encoding", "Accept", "X-Other"}
+    assert request.headers["Host"] == host.name
+    assert request.length == (5 if method == "PUT" else None)
     client.close()

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from itertools import pairwise
 from typing import cast
@@ -18,8 +20,11 @@ from hypothesis import strategies as st
 
 from ocibridge.stores.registry import lines as lines_module
 from ocibridge.stores.registry.answers import MOST, Answers
+from ocibridge.stores.registry.auth import parse_challenges
 from ocibridge.stores.registry.lines import Line, Lines, interrupt
-from ocibridge.stores.registry.messages import Patience, Reply, Request, Site, Stream
+from ocibridge.stores.registry.messages import CHALLENGES, Patience, Reply, Request, Site, Stream
+
+from ...registry import TLS
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 Script = Sequence[bytes | None]
@@ -373,3 +378,44 @@ def test_no_more_lines_are_kept_than_needed(
     for reply in [ask(lines, server) for _ in range(3)]:
         assert got(reply) == b"hello"
     assert server.connections == 5
+
+
+def test_challenges_stay_apart_and_other_fields_are_joined(serve: Callable[..., Server], lines: Lines) -> None:
+    fields = b'WWW-Authenticate: Basic realm="open\r\nX: a\r\nwww-authenticate: Bearer realm="t"\r\nx: \xe4\xf6, c\r\n'
+    server = serve([b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n" + fields + b"\r\n"])
+    reply = ask(lines, server)
+    assert reply.headers["x"] == "a, \xe4\xf6, c"
+    assert parse_challenges(reply.headers[CHALLENGES].split("\n"))["bearer"] == {"realm": "t"}
+    reply.close()
+
+
+def test_a_line_that_was_closed_meanwhile_is_broken(serve: Callable[..., Server]) -> None:
+    here, there = socket.socketpair()
+    line = Line(here)
+    line.close()
+    there.close()
+    assert not line.usable()
+    with pytest.raises(httpx.WriteError):
+        line.send(b"x", 1.0)
+    with pytest.raises(httpx.ReadError):
+        line.receive(1.0)
+    with pytest.raises(httpx.ReadError):
+        line.receive_into(memoryview(bytearray(1)), 1.0)
+
+
+def test_what_came_too_early_is_seen_within_tls_too() -> None:
+    here, there = socket.socketpair()
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(TLS / "server.pem", TLS / "server.key")
+    asking = ssl.create_default_context(cafile=TLS / "ca.pem")
+    with ThreadPoolExecutor(1) as pool, here, there:
+        other = pool.submit(serving.wrap_socket, there, server_side=True)
+        line = Line(asking.wrap_socket(here, server_hostname="localhost"))
+        with other.result(timeout=20) as served:
+            line.since = time.monotonic()
+            served.send(b"good evil")
+            assert line.receive_into(memoryview(bytearray(4)), 5.0) == 4
+            # All of it has left the socket, and waits where no poll can see it.
+            assert not line.usable()
+            assert line.receive(5.0) == b" evil"
+            line.close()

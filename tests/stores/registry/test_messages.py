@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from ocibridge.stores.registry.messages import Reply, Request, Site
+from ocibridge.stores.registry.messages import Reply, Request, Site, say_where
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,13 @@ def test_an_end_is_told_once() -> None:
     reply.close()
     reply.close()
     assert told == [1]
+
+
+def test_an_error_tells_what_was_asked_where_that_is_an_address() -> None:
+    site = Site("http", "x", 80)
+    short, long = httpx.ReadError(""), httpx.ReadError("")
+    say_where(short, Request("GET", site, "/v2/", {}))
+    assert short.request.url == "http://x/v2/"
+    say_where(long, Request("GET", site, "/" + "x" * 100_000, {}))
+    with pytest.raises(RuntimeError):
+        _ = long.request
