@@ -106,6 +106,7 @@ _OS_HINTS = {
     errno.EPERM: "check its permissions",
     errno.ENOSPC: "free some space, or write to another disk",
     errno.EDQUOT: "free some space, or ask for a larger quota",
+    errno.EFBIG: "write to another disk, in volumes (--volume-size), or raise the limit (ulimit -f)",
     errno.EROFS: "choose a target that can be written",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
 }

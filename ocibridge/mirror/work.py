@@ -161,20 +161,23 @@ class Worker:
         started, clock = time.time(), time.monotonic()
         task = Task("mirroring", unit.target, 0)
         self.progress.start(task)
+        said: dict[str, None] = {}
         try:
             try:
-                item = self._run(unit)
+                item = self._run(unit, said)
             except IntegrityError:
                 # A registry may give half of a link to whoever reads while another process writes the same manifest.
-                item = self._run(unit)
+                item = self._run(unit, said)
         except OcibridgeError as exc:
             item = MirrorItem(
                 entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=failure(exc)
             )
         self.progress.finish(task, item.outcome)
-        return item.model_copy(update={"started": started, "seconds": time.monotonic() - clock})
+        update = {"warnings": list(said), "started": started, "seconds": time.monotonic() - clock}
+        return item.model_copy(update=update)
 
-    def _run(self, unit: Unit) -> MirrorItem:
+    def _run(self, unit: Unit, said: dict[str, None]) -> MirrorItem:
+        """Bring a tag into step; warnings are entered in `said`."""
         case = self._look(unit)
         if case.equal and case.vouched and not self._below(case):
             return _item(case, "skipped", IN_STEP)
@@ -189,12 +192,12 @@ class Worker:
         if case.entry.dialect:
             return self._reword(case, reason)
         self._back_up(case, self._replaced(case))
-        total, rounds, warnings = Moves(), 0, dict[str, None]()
+        total, rounds = Moves(), 0
         while True:
             started = time.monotonic()
             carried = self._carrier(case).carry(case.wanted, case.target.tag)
             total, rounds = Moves.sum([total, Moves.of(carried)]), rounds + 1
-            warnings |= dict.fromkeys(carried.warnings)
+            said.update(dict.fromkeys(carried.warnings))
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
                 break
             again = self._head(case.source)
@@ -205,10 +208,10 @@ class Worker:
         also = bridge(case.entry, case.target, self.sites, self.progress)
         moved = total.copied + total.mounted + total.manifests
         if case.equal and not moved and not also:
-            return _item(case, "skipped", IN_STEP, total, warnings=list(warnings))
+            return _item(case, "skipped", IN_STEP, total)
         if case.equal:
             reason = "blobs or referrers were missing at the target"
-        return _item(case, "copied", reason, total, also, list(warnings))
+        return _item(case, "copied", reason, total, also)
 
     def _reword(self, case: _Case, reason: str) -> MirrorItem:
         if case.equal and case.vouched:
@@ -338,7 +341,6 @@ def _item(
     reason: str,
     moves: Moves | None = None,
     also: list[str] | None = None,
-    warnings: list[str] | None = None,
 ) -> MirrorItem:
     return MirrorItem(
         entry=case.unit.entry,
@@ -351,5 +353,4 @@ def _item(
         reason=reason,
         moves=moves or Moves(),
         also=also or [],
-        warnings=warnings or [],
     )

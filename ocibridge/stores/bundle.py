@@ -55,7 +55,11 @@ class BundleWriter:
         except BaseException:
             self._beside.close()
             raise
-        self._append(OCI_LAYOUT, LAYOUT_FILE)
+        try:
+            self._append(OCI_LAYOUT, LAYOUT_FILE)
+        except BaseException as exc:
+            self.close(exc)
+            raise
 
     @property
     def kept(self) -> int:
@@ -113,10 +117,10 @@ class BundleWriter:
     def _append(self, name: str, data: bytes) -> None:
         self._file.write(tar_header(name, len(data)) + data + bytes(-len(data) % BLOCK))
 
-    def close(self, keep: bool = False) -> None:
-        """Remove what was not published, or, where that is enough to go on with and `keep` says so, leave it."""
+    def close(self, exc: BaseException | None = None) -> None:
+        """Remove what was not published; after an error, leave what another writer can go on with."""
         self._beside.close()
-        if keep and self._file.worth_keeping:
+        if exc is not None and self._file.worth_keeping(exc):
             self._file.leave()
         else:
             self._file.close()
@@ -124,9 +128,8 @@ class BundleWriter:
     def __enter__(self) -> BundleWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # Bytes that are wrong are no use to anybody.
-        self.close(keep=kind is not None and not issubclass(kind, IntegrityError))
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, *_: object) -> None:
+        self.close(exc)
 
 
 def _after(left: Content, content: Content, descriptor: Descriptor) -> Content:

@@ -10,19 +10,31 @@ import glob
 import hashlib
 import os
 import re
+import stat
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..beside import Beside
 from ..content import Concatenation, Content, FileContent, RangeReader, Reader, fill
-from ..errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError, reading, writing
+from ..errors import (
+    DestinationError,
+    FormatError,
+    IntegrityError,
+    LimitError,
+    NotFound,
+    SourceError,
+    can_go_on,
+    reading,
+    writing,
+)
 from ..filling import turns
 from ..locks import take
 from ..model import ByteCount, ignore_bytes
 from ..settings import KiB
-from .files import write_file
+from .files import PartFile
 
 MOST = 999
 """Volumes that a file can have."""
@@ -82,7 +94,8 @@ class VolumeWriter:
         self._size = size
         self._beside = beside
         self._parts: list[_Part] = []
-        if not force and (found := _existing(path)):
+        self._same = True
+        if not force and (found := _existing(path, size is not None)):
             raise DestinationError(f"{found[0]} exists", hint="choose another name, or replace it with --force")
         # The part of the whole file is there for volumes too: its lock stands for all of them.
         self._first = _Part(path, keep=size is None)
@@ -91,8 +104,13 @@ class VolumeWriter:
             self._left = 0 if size is None else _count_left(path, size)
             _remove_left(path, self._left)
             self._part = self._first if size is None else self._next()
+            self._found = self.ahead(sys.maxsize).size
         except BaseException:
-            self._first.discard()
+            for part in (*self._parts, self._first):
+                if part.there:
+                    part.leave()
+                else:
+                    part.discard()
             raise
 
     def _next(self) -> _Part:
@@ -104,17 +122,21 @@ class VolumeWriter:
 
     def ahead(self, most: int) -> Content:
         """The next bytes that an earlier writer has left, at most so many; whether they are right nobody knows."""
-        left = [FileContent(self._part.path, self._part.size, self._part.there - self._part.size)]
-        if self._parts:
-            numbers = range(len(self._parts) + 1, self._left + 1)
-            left += [FileContent(_part_path(volume_path(self.path, number))) for number in numbers]
         parts: list[Content] = []
-        for each in left:
+        for each in self._left_ahead():
             size = min(most, each.size)
             if size:
                 parts.append(FileContent(each.path, each.offset, size))
                 most -= size
+            if not most:
+                break
         return Concatenation(parts)
+
+    def _left_ahead(self) -> Iterator[FileContent]:
+        yield FileContent(self._part.path, self._part.size, self._part.there - self._part.size)
+        if self._parts:
+            for number in range(len(self._parts) + 1, self._left + 1):
+                yield FileContent(_part_path(volume_path(self.path, number)))
 
     def write(self, data: bytes | memoryview) -> None:
         """Append `data`, which must not change before `beside` has been waited for.
@@ -127,16 +149,18 @@ class VolumeWriter:
         while view:
             room = len(view) if self._size is None else self._size - self._part.size
             if not room:
-                self._part.finish()
+                self._part.finish(close=True)
                 self._part = self._next()
                 continue
             piece, view = view[:room], view[room:]
             same = self._part.write(piece)
             self.kept += same
-            if same < len(piece) and self._left > len(self._parts):
-                # What follows was left after other bytes than these.
-                self._left = len(self._parts)
-                _remove_left(self.path, self._left)
+            if same < len(piece):
+                self._same = False
+                if self._left > len(self._parts):
+                    # What follows was left after other bytes than these.
+                    self._left = len(self._parts)
+                    _remove_left(self.path, self._left)
             if self._size is not None:
                 self._beside.update(self._part.hash, piece)
             self.written += len(piece)
@@ -148,25 +172,36 @@ class VolumeWriter:
             DestinationError: one cannot be written or renamed.
         """
         self._beside.wait()
-        self._part.finish()
+        self._part.finish(close=bool(self._parts))
         parts = self._parts or [self._first]
-        with writing(self.path):
+        lines = [f"{each.hash.hexdigest()}  {each.target.name}\n" for each in self._parts]
+        with writing(self.path), ExitStack() as stack:
+            for part in parts:
+                part.path.stat()
+            # All that needs room on the disk comes before anything gets a name.
+            listed = stack.enter_context(PartFile(list_path(self.path))) if lines else None
+            if listed:
+                listed.write("".join(lines).encode())
+                listed.flush()
+            old = set(_existing(self.path, bool(lines))) - {each.target for each in parts}
             # Without their list, volumes are not taken for a whole archive.
-            list_path(self.path).unlink(missing_ok=True)
+            for path in sorted(old, key=lambda each: each != list_path(self.path)):
+                path.unlink()
             for part in parts:
                 part.publish()
-            for old in set(_existing(self.path)) - {each.target for each in parts}:
-                old.unlink()
-        if self._parts:
-            lines = [f"{each.hash.hexdigest()}  {each.target.name}\n" for each in parts]
-            write_file(list_path(self.path), "".join(lines).encode())
+            if listed:
+                listed.publish()
         self.close()
-        return [each.volume(hashed=bool(self._parts)) for each in parts]
+        return [each.volume(hashed=bool(lines)) for each in parts]
 
-    @property
-    def worth_keeping(self) -> bool:
-        """Whether so much was written that another writer should go on with it."""
-        return self.written >= KEEP
+    def worth_keeping(self, exc: BaseException) -> bool:
+        """Whether another writer should go on with what is there, after this error.
+
+        Where nothing was written yet that had not been left, a mistake in a later command does not cost it.
+        """
+        if isinstance(exc, IntegrityError):
+            return False
+        return self._found >= KEEP if self._same else self.written >= KEEP and can_go_on(exc)
 
     def leave(self) -> None:
         """Let another writer go on."""
@@ -195,7 +230,11 @@ class _Part:
         self.hash = hashlib.sha256()
         with writing(target):
             self._file = os.fdopen(os.open(self.path, _PART, 0o666), "r+b", buffering=0)
-        self._mine = take(self._file.fileno())
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            self._file.close()
+            raise DestinationError(f"{self.path} is no file of this program", hint="remove it")
+        self._mine = take(self._file.fileno()) and _is_at(status, self.path)
         if not self._mine:
             self._file.close()
             raise DestinationError(f"another process is writing {target}", hint="wait for it, or name another file")
@@ -233,16 +272,18 @@ class _Part:
     def volume(self, hashed: bool) -> Written:
         return Written(self.target, self.size, "sha256:" + self.hash.hexdigest() if hashed else None)
 
-    def finish(self) -> None:
-        """Push the bytes to the disk. Of many volumes, few files are open at once."""
+    def finish(self, close: bool) -> None:
+        """Push the bytes to the disk. Of many volumes, few files are open at once; the first keeps the lock."""
         with writing(self.target):
             self._file.truncate(self.size)
             os.fsync(self._file.fileno())
-            self._file.close()
+            if close or os.name == "nt":  # which renames no open file
+                self._file.close()
 
     def publish(self) -> None:
         self.path.replace(self.target)
         self._mine = False
+        self._file.close()
 
     def leave(self) -> None:
         self._mine = False
@@ -274,7 +315,8 @@ def _count_left(path: Path, size: int) -> int:
 def _remove_left(path: Path, keep: int) -> None:
     """Remove the parts that were left of volumes beyond number `keep`."""
     kept = {_part_path(path), *(_part_path(volume_path(path, number)) for number in range(1, keep + 1))}
-    for left in path.parent.glob(f".{glob.escape(path.name)}*.ocibridge-pack.part"):
+    # Not of another archive whose name begins as this one's does.
+    for left in path.parent.glob(f".{glob.escape(path.name)}.[0-9][0-9][0-9].ocibridge-pack.part"):
         if left in kept:
             continue
         with suppress(OSError):
@@ -283,8 +325,19 @@ def _remove_left(path: Path, keep: int) -> None:
                     left.unlink()
 
 
-def _existing(path: Path) -> list[Path]:
-    return [each for each in (path, *_numbered(path).values(), list_path(path)) if os.path.lexists(each)]
+def _is_at(status: os.stat_result, path: Path) -> bool:
+    """Whether the file is still under its name: whoever had its lock before may have published it."""
+    try:
+        return os.path.samestat(status, path.lstat())
+    except OSError:
+        return False
+
+
+def _existing(path: Path, split: bool) -> list[Path]:
+    """What is there of an archive: a list alone is one only for those who would write one."""
+    volumes = list(_numbered(path).values())
+    listed = [list_path(path)] if volumes or split else []
+    return [each for each in (path, *volumes, *listed) if os.path.lexists(each)]
 
 
 def volume_path(path: Path, number: int) -> Path:
@@ -350,9 +403,12 @@ class Volumes:
         parts = [FileContent(each, whole=True) for each in self.files]
         for part in parts[:-1]:
             if part.size != parts[0].size:
+                hint = "one of them was not copied whole; copy them again"
+                if self._hashes is None:
+                    hint = f"copy them again with {list_path(path).name}; where there is none, pack again with --force"
                 raise IntegrityError(
                     f"the volume {part.path} has {part.size} bytes, and {parts[0].path.name} has {parts[0].size}",
-                    hint="one of them was not copied whole; copy them again",
+                    hint=hint,
                 )
         if len(parts) > 1 and not 0 < parts[-1].size <= parts[0].size:
             raise IntegrityError(f"the volume {parts[-1].path} has {parts[-1].size} bytes", hint="copy it again")

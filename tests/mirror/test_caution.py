@@ -14,7 +14,7 @@ import pytest
 
 import ocibridge
 from ocibridge.errors import StoreError
-from ocibridge.mirror import units
+from ocibridge.mirror import units, work
 from ocibridge.mirror.executors import executor_of
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorReport
@@ -194,6 +194,21 @@ def test_what_the_source_lacks_is_said(sides: Sides, kind: str) -> None:
     assert report.counts == {"copied": 1}
     assert [text for text in report.warnings if children[1].digest in text and index.digest in text]
     assert report.items[0].warnings == report.warnings
+
+
+def test_what_is_said_of_a_tag_that_fails_is_said(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    children = [put(sides.source, sides.repository, None, [b"child %d" % number]) for number in range(2)]
+    put_index(sides.source, sides.repository, "v1", children)
+    with store(sides.source, sides.repository) as there:
+        there.delete(children[1].digest)
+
+    def fail(*_: object) -> None:
+        raise StoreError("the sibling cannot be made")
+
+    monkeypatch.setattr(work, "bridge", fail)
+    report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"))
+    assert report.counts == {"failed": 1}
+    assert [text for text in report.warnings if children[1].digest in text]
 
 
 # One among many.

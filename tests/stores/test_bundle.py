@@ -150,8 +150,14 @@ class TestWriting:
     def test_what_is_there_is_kept(self, path: Path, name: str) -> None:
         (path.parent / name).write_bytes(b"old")
         with pytest.raises(DestinationError, match=rf"{name} exists; choose another name, or replace it with --force"):
-            BundleWriter(path)
+            BundleWriter(path, 64 * 1024)
         assert files(path.parent) == {name: b"old"}
+
+    def test_a_list_of_its_owner_is_let_be(self, path: Path) -> None:
+        (path.parent / "models.tar.sha256").write_bytes(b"of somebody else")
+        for force in (False, True):
+            write(path, {A: sample(b"one")}, force=force)
+        assert files(path.parent)["models.tar.sha256"] == b"of somebody else"
 
     def test_replaced_by_force(self, path: Path) -> None:
         big, small = sample(b"x" * 300_000), sample(b"small")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,10 +19,12 @@ from hypothesis import strategies as st
 
 from ocibridge.beside import Beside
 from ocibridge.content import BytesContent, Reader
-from ocibridge.errors import IntegrityError, NetworkError
+from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
+from ocibridge.stores import volumes
 from ocibridge.stores.bundle import BundleStore, BundleWriter
+from ocibridge.stores.files import PartFile
 from ocibridge.stores.volumes import LEAST_SIZE, Volumes, VolumeWriter
 
 from .samples import LAYER, files, read
@@ -165,6 +169,75 @@ def test_what_was_left_and_is_damaged_is_not_taken_for_a_blob(path: Path, size: 
     assert not left(path)
     assert pack(path, map(Asked, BLOBS), size) == 0
     assert [read(BundleStore(path), Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
+
+
+def test_a_mistake_in_the_next_command_costs_nothing(path: Path, size: int | None) -> None:
+    interrupted(path, size)
+    before = {each: each.read_bytes() for each in left(path)}
+    for problem in (NotFound("no such tag"), NetworkError("down"), AuthenticationError("who?"), KeyboardInterrupt()):
+        with pytest.raises(type(problem)), BundleWriter(path, size):
+            raise problem
+    assert {each: each.read_bytes() for each in left(path)} == before
+    assert pack(path, map(Asked, BLOBS), size) > 2 * MiB
+
+
+def test_what_cannot_go_on_is_not_kept(path: Path, size: int | None) -> None:
+    with pytest.raises(NotFound), BundleWriter(path, size) as writer:
+        writer.add(Descriptor.of(BLOBS[3], LAYER), Asked(BLOBS[3]))
+        raise NotFound("a blob is gone")
+    assert not left(path)
+
+
+def test_parts_of_other_archives_are_let_be(path: Path) -> None:
+    names = [".x.tar2.001", ".x.tar2", ".x.tar.gz", ".x.tar.001.001", ".x.tarball.002"]
+    others = [path.with_name(f"{name}.ocibridge-pack.part") for name in names]
+    for each in others:
+        each.write_bytes(b"of another")
+    pack(path, map(Asked, BLOBS), VOLUME)
+    assert sorted(each for each in others if each.exists()) == sorted(others)
+
+
+def test_a_part_that_somebody_has_laid_there_is_not_followed(path: Path) -> None:
+    victim = path.with_name("victim")
+    victim.write_bytes(b"precious")
+    part = path.with_name(".x.tar.ocibridge-pack.part")
+    part.hardlink_to(victim)
+    with pytest.raises(DestinationError, match=r"is no file of this program; remove it"):
+        pack(path, map(Asked, BLOBS), None)
+    part.unlink()
+    part.symlink_to(victim)
+    with pytest.raises(DestinationError):
+        pack(path, map(Asked, BLOBS), None)
+    assert victim.read_bytes() == b"precious"
+
+
+def test_nobody_else_can_write_until_it_has_its_name(
+    path: Path, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish, tried = volumes._Part.publish, []
+
+    def publishing(part: Any) -> None:
+        with pytest.raises(DestinationError, match="another process is writing"):
+            BundleWriter(path, size, force=True)
+        tried.append(part)
+        publish(part)
+
+    monkeypatch.setattr(volumes._Part, "publish", publishing)
+    pack(path, map(Asked, BLOBS), size)
+    assert tried
+
+
+def test_volumes_without_room_for_their_list_get_no_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartFile, "flush", full)
+        with pytest.raises(DestinationError, match="no space left"):
+            pack(path, map(Asked, BLOBS), VOLUME)
+    assert all(name.endswith(".part") for name in files(path.parent))
+    assert pack(path, map(Asked, BLOBS), VOLUME) > 4 * MiB
+    Volumes(path).verify()
 
 
 @settings(max_examples=60, deadline=None)
