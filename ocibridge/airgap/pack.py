@@ -24,6 +24,7 @@ from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleWriter
 from ..stores.content import BlobContent
+from ..stores.files import check_place
 from ..stores.imageindex import Entry
 from ..transfer import Progress, Task
 from ..transfer.carry import Carrier, CarryOptions
@@ -115,6 +116,8 @@ def pack(
     path = archive_path(target)
     progress = progress or Progress()
     known = Lock() if since is None else Lock.read(Path(since))
+    if lock is not None:
+        check_place(Path(lock))
     wanted = _wanted(references)
     options = CarryOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
     with ExitStack() as stack:
@@ -135,6 +138,8 @@ def pack(
         ordered = [found[text] for text in sorted(found)]
         written = _write(writer, [each for each in ordered if not each.unchanged], known, concurrency, progress)
         warnings += [text for source in sources.values() for text in source.warnings if text not in warnings]
+    if all(each.unchanged for each in ordered):
+        warnings.append("the other side has everything already: there is nothing in the archive")
     held = {each.name.text: each.contents.held for each in ordered}
     if lock is not None:
         known.joined(held).write(Path(lock))

@@ -18,6 +18,7 @@ from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleStore, Named
+from ..stores.files import check_place
 from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
 from ..transfer import Progress, Task
@@ -105,6 +106,8 @@ def unpack(
     """
     path = archive_path(source)
     place = parse_destination(target, strip)
+    if lock is not None:
+        check_place(Path(lock))
     progress = progress or Progress()
     bundle = BundleStore(path)
     _verify(bundle, progress)

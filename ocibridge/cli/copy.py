@@ -27,7 +27,7 @@ def add(commands: options.Commands[Any]) -> None:
         "copy",
         "Copy a model from store to store, with its signatures and siblings.",
         "ocibridge copy localhost:5000/models/digits:v1 registry.example/mirror/digits",
-        "run the same command again: what has arrived is not sent again",
+        "run the same command again; blobs that arrived whole are not sent again",
     )
     parser.set_defaults(run=run)
     parser.add_argument(

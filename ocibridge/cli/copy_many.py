@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import options
-from .output import human_size, human_time, result, say, warn
+from .output import human_size, human_time, number, result, say, warn
 
 
 def add(parser: options.Parser) -> None:
@@ -117,7 +117,7 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
     if not args.quiet:
         packed = sum(each.action == "packed" for each in report.references)
         rest = len(report.references) - packed
-        parts = [f"packed {packed} reference{'s' * (packed != 1)}" + (f", {rest} unchanged" if rest else "")]
+        parts = [f"packed {number(packed, 'reference')}" + (f", {rest} unchanged" if rest else "")]
         parts.append(f"{report.blobs} blobs ({human_size(report.blob_bytes)})")
         if report.kept:
             parts.append(f"{human_size(report.kept)} were there")
@@ -156,7 +156,7 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
     if not args.quiet:
         moves = report.totals
         say(
-            f"restored {len(report.references)} references: {moves.copied} blobs copied "
+            f"restored {number(len(report.references), 'reference')}: {number(moves.copied, 'blob')} copied "
             f"({human_size(moves.copied_bytes)}), {moves.mounted} mounted, {moves.present} there, "
             f"in {human_time(time.monotonic() - started)}"
         )

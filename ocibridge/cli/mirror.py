@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import options
-from .mirrored import number, plan_lines, run_lines, summary
-from .output import note, result, say, warn
+from .mirrored import plan_lines, run_lines, summary
+from .output import note, number, result, say, warn
 from .values import count
 
 if TYPE_CHECKING:
@@ -165,16 +165,18 @@ def _run(args: argparse.Namespace) -> None:
     if failed:
         raise StoreError(
             f"{failed} of {len(report.items)} could not be brought into step",
-            hint="the output says why; run the same command again, and it goes on with these",
+            hint="the output says why; mend that, run the same command again, and it goes on with these",
         )
 
 
 def _plan(args: argparse.Namespace) -> None:
+    from ..stores.files import check_place, write_file
+
+    if args.output:
+        check_place(args.output)
     plan = _planned(args, walk=args.walk, journal=_journal(args, _shard(args.shard)))
     _show(args, plan, "plan")
     if args.output:
-        from ..stores.files import write_file
-
         write_file(args.output, f"{plan.to_json()}\n".encode())
     _unless_failed(plan)
 
@@ -232,7 +234,7 @@ def _unless_failed(plan: MirrorPlan) -> None:
     if plan.failures:
         from ..errors import StoreError
 
-        raise StoreError(f"{number(len(plan.failures), 'source')} could not be looked at", hint="the output says why")
+        raise StoreError(f"{len(plan.failures)} could not be looked at", hint="the output says why")
 
 
 def _read_plan(path: Path) -> MirrorPlan:
@@ -267,10 +269,12 @@ def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
 def _check_reports(args: argparse.Namespace) -> None:
     """What cannot be written anyhow is found out before a run that may take hours."""
     from ..errors import UsageError
+    from ..stores.files import check_place
 
     for path in args.report:
         if path.suffix not in (".json", ".html"):
             raise UsageError(f"the report {path} is neither .json nor .html", hint="name it with one of the two")
+        check_place(path)
     if args.metrics or args.push_gateway:
         from ..mirror.output.metrics import check_metrics
 

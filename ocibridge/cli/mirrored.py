@@ -6,21 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .output import columns, human_size, human_time, printable
+from .output import columns, human_size, human_time, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
     from ..verbs.moves import Moves
-
-
-def number(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    Example:
-        >>> number(1, "tag"), number(2, "tag")
-        ('1 tag', '2 tags')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
@@ -36,7 +26,7 @@ def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
     counts = plan.counts
     parts = [f"{counts.get('copy', 0)} to copy" + (f" ({_bytes(plan.totals)})" if _moves(plan.totals) else "")]
     parts += _skipped([item.reason for item in plan.items if item.action == "skip"])
-    for action, words in (("prune", "to prune"), ("keep", "kept though the source does not have them")):
+    for action, words in (("prune", "to prune"), ("keep", "kept that the source does not have")):
         if counts.get(action):
             parts.append(f"{counts[action]} {words}")
     if plan.failures:

@@ -50,6 +50,9 @@ class Place:
     backups: frozenset[str] = frozenset()
 
 
+DRY_RUN = "dry run: it is deleted with 'dryRun: false'"
+
+
 def plan_prune(place: Place, sites: Sites) -> list[PlannedItem]:
     """What would be deleted, and what is kept though the job does not bring it.
 
@@ -66,17 +69,19 @@ def plan_prune(place: Place, sites: Sites) -> list[PlannedItem]:
     if not wanted:
         return []
     items = [_planned(place, tag, store) for tag in wanted]
-    share = len(wanted) / len([tag for tag in there if not is_digest_tag(tag)])
+    every = len([tag for tag in there if not is_digest_tag(tag)])
+    share = len(wanted) / every
     most = place.entry.prune.max_share
     if not place.expected:
         return [_kept(item, "the source has nothing left: that is rather a mistake than the truth") for item in items]
     if share > most:
-        reason = f"guard: {len(wanted)} tags are {share:.0%} of {place.target.name}, and {most:.0%} may be deleted"
+        would = f"{len(wanted)} of {every} tags would be deleted ({share:.0%})"
+        reason = f"guard: {would}, and 'maxShare' allows {most:.0%}"
         return [_kept(item, reason) for item in items]
     stay = _staying([tag for tag in there if tag not in wanted], store)
     checked = [_checked(item, stay, store) for item in items]
     if place.entry.prune.dry_run:
-        return [_kept(item, "dry run") if item.action == "prune" else item for item in checked]
+        return [_kept(item, DRY_RUN) if item.action == "prune" else item for item in checked]
     return checked
 
 

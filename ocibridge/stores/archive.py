@@ -27,7 +27,7 @@ from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
 from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, parse_digest
 from ..settings import DEFAULT_LIMITS, Limits
-from .files import PartFile, locked
+from .files import PartFile, locked, remove_left
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 from .tarlayout import read_layout
 
@@ -186,6 +186,7 @@ class ArchiveStore(ImageLayout):
     def _prepare(self) -> PartFile:
         """The archive in preparation, which holds all blobs of the present one."""
         if self._part is None:
+            remove_left(self.path)
             part = PartFile(self.path)
             try:
                 part.write(_member(OCI_LAYOUT, LAYOUT_FILE) + _folder("blobs") + _folder(BLOBS))

@@ -27,7 +27,8 @@ from ..settings import DEFAULT_LIMITS, Limits
 from .base import Store
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, Entry, ImageIndex, ImageLayout
 from .tarlayout import read_layout
-from .volumes import Slice, Volumes, VolumeWriter, Written, is_there
+from .volumes import Slice, Volumes, is_there
+from .volumewriter import VolumeWriter, Written
 
 
 class BundleWriter:

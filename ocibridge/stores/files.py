@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import hashlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -21,6 +24,8 @@ from ..settings import READ_SIZE, MiB
 
 STALE = 7 * 24 * 3600
 """Seconds after which what a killed process has left is given up."""
+_ABANDONED = 3600
+_TOKEN = re.compile("[0-9a-f]{16}")
 _PART = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -43,6 +48,8 @@ class PartFile:
         self.size = 0
         with writing(target):
             self._file = open(self.path, "xb")
+        # For those who come upon it later; see `remove_left`.
+        take(self._file.fileno())
 
     def write(self, data: bytes | memoryview) -> None:
         """Append `data`.
@@ -246,6 +253,33 @@ class _Part:
             with suppress(OSError):
                 self._path.unlink()
         os.close(self._handle)
+
+
+def check_place(path: Path) -> None:
+    """Find out before long work what cannot be written after it.
+
+    Raises:
+        DestinationError: there is no folder for it, or nobody may write there.
+    """
+    with writing(path):
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def remove_left(target: Path) -> None:
+    """Remove what killed processes have left of a file under temporary names (`PartFile`)."""
+    stem = f".{target.name[:100]}.ocibridge-"
+    with suppress(OSError):
+        for path in target.parent.glob(f"{glob.escape(stem)}*.part"):
+            if _TOKEN.fullmatch(path.name[len(stem) : -len(".part")]):
+                # The hour is for file systems that know no locks.
+                with suppress(OSError), open(path, "r+b") as file:
+                    if time.time() - path.stat().st_mtime > _ABANDONED and take(file.fileno()):
+                        path.unlink()
 
 
 def sweep(folder: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from ocibridge.mirror.journal import MirrorJournal
 from ocibridge.mirror.run import RunOptions
 from ocibridge.schemas import schema
+from ocibridge.stores import files
 from ocibridge.stores.layout import LayoutStore
 
 from ..mirror.artifacts import drop_blob, job, put, tags, whole
@@ -147,7 +148,7 @@ def test_a_failure_is_the_last_that_is_seen_and_the_status(run: Run, site: Site)
     assert done.err.splitlines()[0].startswith("ocibridge: mirrored: 1 copied, 1 failed; ")
     assert done.err.splitlines()[1:] == [
         "ocibridge: error: 1 of 2 could not be brought into step; the output says why; "
-        "run the same command again, and it goes on with these"
+        "mend that, run the same command again, and it goes on with these"
     ]
     assert site.there == ["v2"]
     as_json = run("mirror", "run", site.path, "--json")
@@ -175,7 +176,7 @@ def test_a_source_that_is_away(run: Run, tmp_path: Path) -> None:
         assert first.startswith(f"  failed  {away}/a: ")
         assert f"{away} refused the connection; check the port" in first
         assert last == f"{command}: 0 to copy, 1 failed"
-        assert outcome.err == mistake("1 source could not be looked at; the output says why")
+        assert outcome.err == mistake("1 could not be looked at; the output says why")
     done = run("mirror", "run", path, "-q")
     assert done.status == 1
     assert done.out.startswith(f"failed  {away}/a  ->  oci:")
@@ -193,8 +194,17 @@ def test_reports_and_metrics(run: Run, site: Site) -> None:
     assert 'ocibridge_mirror_items{mirror="nightly",outcome="copied"} 2.0' in files[2].read_text()
 
 
-def test_a_report_that_cannot_be_written_costs_nothing_else(run: Run, site: Site) -> None:
+def test_a_report_that_cannot_be_written_costs_nothing_else(
+    run: Run, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     no, other, yes = site.folder / "no" / "r.json", site.folder / "no" / "r.html", site.folder / "r.json"
+    for command in (("run", "--report"), ("plan", "-o")):
+        refused = run("mirror", command[0], site.path, command[1], no)
+        assert (refused.status, refused.out) == (1, "")
+        assert refused.err == mistake(f"cannot write {no}: no such file or directory; check the path")
+    assert site.there == []
+    # Where it is found out only afterwards:
+    monkeypatch.setattr(files, "check_place", lambda _: None)
     done = run("mirror", "run", site.path, "-q", "--report", no, "--report", other, "--report", yes)
     assert (done.status, done.out.count("copied")) == (1, 2)
     first, second = done.err.splitlines()
@@ -357,7 +367,7 @@ def test_pruning_is_said(run: Run, registry: RegistryServer, repository: str, tm
         put(registry.host, f"{repository}/b", f"v{number}", [b"%d" % number])
     put(registry.host, f"{repository}/b", "gone", [b"gone"])
     for dry, action, done, words in (
-        ("true", "keep", "kept", "1 kept though the source does not have them"),
+        ("true", "keep", "kept", "1 kept that the source does not have"),
         ("false", "prune", "pruned", "1 to prune"),
     ):
         path = job(

@@ -9,6 +9,7 @@ import pytest
 
 from ocibridge.errors import StoreError
 from ocibridge.mirror.plan import mirror_plan
+from ocibridge.mirror.prune import DRY_RUN
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
 from ocibridge.oci import RegistryReference
@@ -65,9 +66,9 @@ def test_a_dry_run_is_the_default(site: Site) -> None:
     path = site.job("{enabled: true}")
     plan = mirror_plan(path)
     assert [(item.target.rpartition(":")[2], item.reason) for item in plan.items if item.action == "keep"] == [
-        ("gone", "dry run")
+        ("gone", DRY_RUN)
     ]
-    assert pruned(mirror_run(path)) == {"gone": ("kept", "dry run")}
+    assert pruned(mirror_run(path)) == {"gone": ("kept", DRY_RUN)}
     assert site.there["gone"] == digest
 
 
@@ -117,9 +118,7 @@ def test_the_guard_stops_too_large_a_share(site: Site) -> None:
         site.extra(f"gone{number}", b"%d" % number)
     found = pruned(mirror_run(site.job()))
     assert {outcome for outcome, _ in found.values()} == {"kept"}
-    assert found["gone0"][1] == (
-        f"guard: 3 tags are 23% of {site.target.host}/{site.repository}, and 10% may be deleted"
-    )
+    assert found["gone0"][1] == "guard: 3 of 13 tags would be deleted (23%), and 'maxShare' allows 10%"
     assert len(site.there) == 13
     mirror_run(site.job("{enabled: true, dryRun: false, maxShare: 0.3}"))
     assert len(site.there) == 10

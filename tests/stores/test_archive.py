@@ -341,3 +341,23 @@ def test_manifest_is_verified_by_tag(path: Path) -> None:
     with pytest.raises(IntegrityError, match="other bytes"):
         ArchiveStore(path).fetch_manifest("v1")
     assert MEDIA_TYPE_MANIFEST.encode() in model.manifest
+
+
+def test_what_a_killed_push_has_left_is_removed_by_a_later_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    old, new, pack, other = (
+        tmp_path / f".{name}.part"
+        for name in (
+            f"x.tar.ocibridge-{'0' * 16}",
+            f"x.tar.ocibridge-{'1' * 16}",
+            "x.tar.ocibridge-pack",
+            f"y.tar.ocibridge-{'0' * 16}",
+        )
+    )
+    for each in (old, new, pack, other):
+        each.write_bytes(b"left")
+    for each in (old, pack, other):
+        os.utime(each, (0, 0))
+    with ArchiveStore(path, create=True) as store:
+        sample(b"one").push(store, "v1")
+    assert {each.name for each in tmp_path.iterdir()} == {each.name for each in (new, pack, other, path)}

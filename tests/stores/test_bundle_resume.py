@@ -22,10 +22,11 @@ from ocibridge.content import BytesContent, Reader
 from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
-from ocibridge.stores import volumes
+from ocibridge.stores import volumewriter
 from ocibridge.stores.bundle import BundleStore, BundleWriter
-from ocibridge.stores.files import PartFile
-from ocibridge.stores.volumes import LEAST_SIZE, Volumes, VolumeWriter
+from ocibridge.stores.files import PartFile, check_place
+from ocibridge.stores.volumes import LEAST_SIZE, Volumes
+from ocibridge.stores.volumewriter import VolumeWriter
 
 from .samples import LAYER, files, read
 
@@ -214,7 +215,7 @@ def test_a_part_that_somebody_has_laid_there_is_not_followed(path: Path) -> None
 def test_nobody_else_can_write_until_it_has_its_name(
     path: Path, size: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish, tried = volumes._Part.publish, []
+    publish, tried = volumewriter._Part.publish, []
 
     def publishing(part: Any) -> None:
         with pytest.raises(DestinationError, match="another process is writing"):
@@ -222,7 +223,7 @@ def test_nobody_else_can_write_until_it_has_its_name(
         tried.append(part)
         publish(part)
 
-    monkeypatch.setattr(volumes._Part, "publish", publishing)
+    monkeypatch.setattr(volumewriter._Part, "publish", publishing)
     pack(path, map(Asked, BLOBS), size)
     assert tried
 
@@ -284,3 +285,10 @@ def test_the_bytes_are_those_that_were_written(
         assert reader.read() == data
     Volumes(path).verify()
     assert not left(path)
+
+
+@pytest.mark.parametrize("name", ["none/lock.json", "."])
+def test_a_place_that_is_none_is_found_out_first(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DestinationError):
+        check_place(tmp_path / name)
+    check_place(tmp_path / "lock.json")

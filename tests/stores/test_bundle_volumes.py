@@ -14,9 +14,10 @@ from ocibridge.beside import Beside
 from ocibridge.content import BytesContent, chunks
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError
 from ocibridge.oci import Descriptor
-from ocibridge.stores import volumes as store_volumes
+from ocibridge.stores import volumewriter
 from ocibridge.stores.bundle import BundleStore, BundleWriter
-from ocibridge.stores.volumes import LEAST_SIZE, Slice, Volumes, VolumeWriter
+from ocibridge.stores.volumes import LEAST_SIZE, Slice, Volumes
+from ocibridge.stores.volumewriter import VolumeWriter
 
 from .samples import LAYER, files, read
 
@@ -89,7 +90,7 @@ class TestWriting:
             VolumeWriter(path, LEAST_SIZE - 1, beside)
 
     def test_too_many(self, path: Path, beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(store_volumes, "MOST", 2)
+        monkeypatch.setattr(volumewriter, "MOST", 2)
         writer = VolumeWriter(path, LEAST_SIZE, beside)
         with pytest.raises(LimitError, match="more than 2 volumes; make them larger"):
             writer.write(DATA)
