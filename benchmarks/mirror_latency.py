@@ -11,6 +11,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 
@@ -107,10 +108,7 @@ async def serve(delay: float, upstreams: Sequence[str]) -> None:
     def accept(upstream: str) -> Side:
         return Side(delay, lambda near: reach(upstream, near))
 
-    servers = [
-        await loop.create_server(lambda upstream=each: accept(upstream), "127.0.0.1", 0)  # type: ignore[misc]
-        for each in upstreams
-    ]
+    servers = [await loop.create_server(partial(accept, each), "127.0.0.1", 0) for each in upstreams]
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     await asyncio.gather(*(server.serve_forever() for server in servers))
 

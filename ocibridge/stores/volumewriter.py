@@ -164,10 +164,13 @@ class VolumeWriter:
                 listed.flush()
             old = set(_existing(self.path, bool(lines))) - {each.target for each in parts}
             # Without their list, volumes are not taken for a whole archive.
-            for path in sorted(old, key=lambda each: each != list_path(self.path)):
-                path.unlink()
+            if list_path(self.path) in old:
+                old.remove(list_path(self.path))
+                list_path(self.path).unlink()
             for part in parts:
                 part.publish()
+            for path in old:
+                path.unlink()
             if listed:
                 listed.publish()
         self.close()

@@ -228,6 +228,26 @@ def test_nobody_else_can_write_until_it_has_its_name(
     assert tried
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, VOLUME), (VOLUME, None)])
+def test_the_old_archive_is_there_until_the_new_one_is(
+    path: Path, before: int | None, after: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(path, map(Asked, BLOBS[:1]), before)
+    there = {name for name in files(path.parent) if not name.endswith(".sha256")}
+    publish, seen = volumewriter._Part.publish, []
+
+    def publishing(part: Any) -> None:
+        seen.append(there <= set(files(path.parent)))
+        publish(part)
+
+    monkeypatch.setattr(volumewriter._Part, "publish", publishing)
+    with BundleWriter(path, after, force=True) as writer:
+        writer.publish([])
+    assert seen
+    assert all(seen)
+    assert not there & set(files(path.parent))
+
+
 def test_volumes_without_room_for_their_list_get_no_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
