@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from itertools import cycle
 from pathlib import Path
 
 from .content import Reader, fill
+from .errors import DestinationError, human_size
 from .journal import MARK
 from .settings import PIECE_SIZE, MiB
 
@@ -35,6 +37,22 @@ def turns(reader: Reader, size: int) -> Iterator[memoryview]:
             yield buffer[:filled]
         if filled < length:
             return
+
+
+def need_room(folder: Path, label: str, size: int, there: int) -> None:
+    """Refuse to begin what cannot end: `size` bytes have to find room in `folder`, less those that are there already.
+
+    Raises:
+        DestinationError: the disk has less.
+    """
+    with suppress(OSError):
+        free = shutil.disk_usage(folder).free
+        missing = size - there - free
+        if missing > 0:
+            raise DestinationError(
+                f"cannot write {label}: it needs {human_size(size)}, and {human_size(free)} are free",
+                hint=f"free {human_size(missing)} more, or write to another disk",
+            )
 
 
 class Filler:

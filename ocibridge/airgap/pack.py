@@ -280,6 +280,7 @@ def _write(
             if node.digest not in manifests:
                 manifests[node.digest] = node
                 items.append((node.descriptor, BytesContent(node.data), None))
+    writer.need(descriptor.size for descriptor, _, _ in items)
     progress.plan(_PHASE, len(items), sum(descriptor.size for descriptor, _, _ in items))
     with closing(_ahead(items, concurrency, writer.room_ahead())) as ahead:
         for descriptor, content in ahead:

@@ -10,7 +10,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import DestinationError, human_size, writing
+from ..errors import DestinationError, writing
+from ..filling import need_room
 from ..journal import Journal
 from ..locks import take
 from ..settings import MiB
@@ -78,19 +79,8 @@ class Workspace:
         return self.journal is not None and self.journal.resumed
 
     def need(self, size: int) -> None:
-        """Refuse to begin what cannot end: `size` bytes have to find room, less what is here already.
-
-        Raises:
-            DestinationError: the disk has less.
-        """
-        with suppress(OSError):
-            free = shutil.disk_usage(self.path).free
-            missing = size - _allocated(self.path) - free
-            if missing > 0:
-                raise DestinationError(
-                    f"cannot write {self._label}: it needs {human_size(size)}, and {human_size(free)} are free",
-                    hint=f"free {human_size(missing)} more, or write to another disk",
-                )
+        """See `need_room`."""
+        need_room(self.path, self._label, size, _allocated(self.path))
 
     def worth_keeping(self) -> bool:
         """Whether so much has arrived that the next process should go on with it."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..beside import Beside
 from ..content import Concatenation, Content, Reader
 from ..errors import IntegrityError, InvalidReference, NotFound, StoreError
-from ..filling import turns
+from ..filling import need_room, turns
 from ..layers.tar import BLOCK, END, tar_header
 from ..model import ByteCount, ignore_bytes
 from ..oci import MEDIA_TYPE_INDEX, Descriptor, RegistryReference, parse_digest, parse_reference
@@ -49,6 +49,7 @@ class BundleWriter:
 
     def __init__(self, path: Path, volume_size: int | None = None, force: bool = False) -> None:
         self.name = f"oci-archive:{path}"
+        self._path = path
         self._digests: set[str] = set()
         self._beside = Beside(thread=True)
         try:
@@ -70,6 +71,11 @@ class BundleWriter:
     def room_ahead(self) -> int:
         """Bytes that an earlier writer has left behind what is written so far."""
         return self._file.ahead(sys.maxsize).size
+
+    def need(self, sizes: Iterable[int]) -> None:
+        """Refuse to begin what has no room: blobs of these sizes; see `need_room`."""
+        size = sum(BLOCK + each + -each % BLOCK for each in sizes)
+        need_room(self._path.absolute().parent, str(self._path), size, self.room_ahead())
 
     def add(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
         """Append a blob; one that is there is left alone. After a failure, the bundle cannot be used any more.

@@ -7,7 +7,9 @@ import errno
 import io
 import os
 import random
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -246,6 +248,23 @@ def test_the_old_archive_is_there_until_the_new_one_is(
     assert seen
     assert all(seen)
     assert not there & set(files(path.parent))
+
+
+def test_what_has_no_room_is_not_begun(path: Path, size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(path, size)
+    there = sum(each.stat().st_size for each in left(path))
+    wanted = sum(len(data) for data in BLOBS)
+    usage = shutil.disk_usage(path.parent)
+    for free, enough in ((wanted - there + 10_000, True), (wanted - there - 10_000, False)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        with suppress(KeyboardInterrupt), BundleWriter(path, size) as writer:
+            if not enough:
+                with pytest.raises(DestinationError, match=r"it needs 4\.0 MiB, and .* are free; free .* more"):
+                    writer.need(map(len, BLOBS))
+            else:
+                writer.need(map(len, BLOBS))
+            raise KeyboardInterrupt
+        assert sum(each.stat().st_size for each in left(path)) == there
 
 
 def test_volumes_without_room_for_their_list_get_no_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
