@@ -103,6 +103,9 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
 IMAGE_SUFFIX = "-image"
 """What the tag of an image sibling has after that of its artifact."""
 
+OLLAMA_SUFFIX = "-ollama"
+"""What the tag of an Ollama sibling has after that of its artifact."""
+
 MAX_LAYERS = 120
 """Layers of an artifact that container runtimes shall mount, unless the user says otherwise. An overlay mount names one
 folder a layer: docker's graph driver ends at 128, and some room is left for the layers that a runtime adds."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge on the way: what the target gets beside, or instead of, what the source has."""
+"""The bridge on the way: what the target gets beside, or instead of, what the source has.
+
+What makes it is imported when a job asks for it, as few do.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,14 @@ from ..errors import FormatError
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, Descriptor, Reference
 from ..stores.base import Store
 from ..transfer import DigestCache, Progress
-from ..verbs.artifacts import Fetched, fetch_artifact
-from ..verbs.convert import plan_rewording, reword_into
-from ..verbs.image import sibling_reference
-from ..verbs.ollama import SUFFIX, stored_sibling
-from ..verbs.reports import ConvertReport
-from ..volume.prepare import checked_artifact, prepare_into
 from .sites import Sites
 
 if TYPE_CHECKING:
+    from ..verbs.artifacts import Fetched
+    from ..verbs.reports import ConvertReport
     from .jobs.job import Entry
 
-SIBLINGS = (settings.IMAGE_SUFFIX, SUFFIX)
+SIBLINGS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
 """What the tags of a model's siblings have after its own."""
 _CONCURRENCY = 2
 """Layers of one model that are wrapped at the same time; several models are worked on beside it."""
@@ -33,6 +32,9 @@ def reworded(entry: Entry, source: Reference, target: Reference, sites: Sites, p
     Raises:
         OcibridgeError: see `ocibridge.convert`.
     """
+    from ..verbs.artifacts import fetch_artifact
+    from ..verbs.convert import plan_rewording, reword_into
+
     assert entry.dialect is not None
     store = sites.store(source)
     fetched = fetch_artifact(store, source)
@@ -55,6 +57,9 @@ def bridge(entry: Entry, target: Reference, sites: Sites, progress: Progress) ->
     """
     if not entry.also or target.version.endswith(SIBLINGS):
         return []
+    from ..verbs.ollama import stored_sibling
+    from ..volume.prepare import checked_artifact
+
     store = sites.store(target)
     fetched = _model(store, target)
     if fetched is None:
@@ -74,6 +79,9 @@ def bridge(entry: Entry, target: Reference, sites: Sites, progress: Progress) ->
 
 
 def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache, progress: Progress) -> str:
+    from ..verbs.image import sibling_reference
+    from ..volume.prepare import prepare_into
+
     place = sibling_reference(target)
     prepare_into(
         fetched,
@@ -90,6 +98,8 @@ def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache
 
 
 def _model(store: Store, target: Reference) -> Fetched | None:
+    from ..verbs.artifacts import fetch_artifact
+
     try:
         return fetch_artifact(store, target)
     except FormatError:
@@ -97,6 +107,8 @@ def _model(store: Store, target: Reference) -> Fetched | None:
 
 
 def _has_image(store: Store, target: Reference, artifact: Descriptor) -> bool:
+    from ..verbs.image import sibling_reference
+
     there = store.head(sibling_reference(target).version)
     if there is None or there.media_type != MEDIA_TYPE_INDEX:
         return False

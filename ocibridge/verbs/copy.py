@@ -16,14 +16,13 @@ from ..transfer import Progress
 from ..transfer.carry import Carried, Carrier, CarryOptions
 from ..transfer.graph import Node, read_node
 from ..transfer.shared import Shared
-from .ollama import SUFFIX as OLLAMA_SUFFIX
 from .reports import CopiedSibling, CopyReport
 from .sources import open_store, other_side
 
 if TYPE_CHECKING:
     from ..stores.registry import Hosts, RegistryOptions
 
-SIBLINGS = {"image": settings.IMAGE_SUFFIX, "ollama": OLLAMA_SUFFIX}
+SIBLINGS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
 """What stands beside a model, and what its tag has after that of the model."""
 
 

@@ -23,6 +23,7 @@ from ..formats.ollama import (
 from ..layers import Encoding
 from ..model import Model, ModelFile
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Reference, RegistryReference, parse_reference
+from ..settings import OLLAMA_SUFFIX
 from ..stores.base import Store
 from ..stores.content import BlobContent
 from .artifacts import Fetched
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 LOCAL = "ollama:"
 REMOTE = "ollama://"
-SUFFIX = "-ollama"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def sibling(model: Model, target: Reference) -> Sibling:
         FormatError: the model has no manifest that registries take.
         InvalidReference: the tag would be too long.
     """
-    return Sibling(original_manifest(model), parse_reference(f"{target.name}:{target.version}{SUFFIX}"))
+    return Sibling(original_manifest(model), parse_reference(f"{target.name}:{target.version}{OLLAMA_SUFFIX}"))
 
 
 def stored_sibling(fetched: Fetched, store: Store, target: Reference) -> Sibling:

@@ -119,3 +119,15 @@ def test_httpx_is_imported_without_its_command_line() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert "httpx" in done.stdout.split()
     assert not {"click", "rich", "pygments"} & set(done.stdout.split())
+
+
+def test_a_job_without_siblings_or_dialects_imports_nothing_that_makes_them(tmp_path: Path) -> None:
+    source, layout = tmp_path / "model", f"oci:{tmp_path}/layout:v1"
+    source.mkdir()
+    (source / "config.json").write_text("{}")
+    imported("push", source, layout, "--quiet")
+    job = tmp_path / "job.yaml"
+    job.write_text(f"version: 1\nsync: [{{source: '{layout}', target: 'oci:{tmp_path}/other:v1', type: image}}]\n")
+    modules = imported("mirror", "run", job, "--quiet", "--no-journal")
+    assert "ocibridge.mirror.onward" in modules
+    assert not {"ocibridge.verbs.convert", "ocibridge.verbs.ollama", "ocibridge.volume.prepare"} & modules
