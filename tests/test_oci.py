@@ -2,6 +2,7 @@
 """Documents, digests and references."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,8 @@ from ocibridge.oci import (
 )
 
 HEX = "a" * 64
+DIGEST = f"sha256:{HEX}"
+FORMS = "HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
 
 
 def test_json_is_what_go_writes() -> None:
@@ -94,6 +97,73 @@ def test_layout_references() -> None:
     assert (archive.path.name, archive.tag) == ("x.tar", "v1")
 
 
+@pytest.mark.parametrize("scheme", ["oci://", "docker://", "OCI://", "Docker://"])
+@pytest.mark.parametrize(
+    "rest", ["localhost:5000/a/b:v1", "ghcr.io/a", f"ghcr.io/a@{DIGEST}", f"[::1]:5000/a:v1@{DIGEST}"]
+)
+def test_a_scheme_before_a_registry_changes_nothing_and_is_not_printed(scheme: str, rest: str) -> None:
+    assert parse_reference(scheme + rest) == parse_reference(rest)
+    assert str(parse_reference(scheme + rest)) == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "oci:///abs/path:v1",
+            "the reference 'oci:///abs/path:v1' names no registry host; a layout is oci:/abs/path:v1",
+        ),
+        ("OCI:///abs", "the reference 'OCI:///abs' names no registry host; a layout is oci:/abs"),
+        ("oci://", f"the reference 'oci://' names no registry host; write {FORMS}"),
+        ("docker:///a", f"the reference 'docker:///a' names no registry host; write {FORMS}"),
+        ("oci://docker://a.io/b", f"the reference 'oci://docker://a.io/b' names no registry host; write {FORMS}"),
+        (
+            "oci://models/digits:v1",
+            "the reference 'oci://models/digits:v1' names no registry host; "
+            "write oci://HOST[:PORT]/models/digits:v1, or oci:models/digits:v1 for a layout",
+        ),
+        (
+            "docker://alpine:3",
+            "the reference 'docker://alpine:3' names no registry host; "
+            "write docker://HOST[:PORT]/alpine:3, or docker.io/alpine:3 for Docker Hub",
+        ),
+        ("oci://ghcr.io", "the reference 'oci://ghcr.io' names no repository; write ghcr.io/REPOSITORY[:TAG]"),
+        (
+            "oci-archive:///x.tar:v1",
+            "the path in 'oci-archive:///x.tar:v1' begins with '//'; "
+            "write oci-archive:/x.tar:v1 for an absolute path, oci-archive:x.tar:v1 for a relative one",
+        ),
+        (
+            "https://ghcr.io/org/model:v1",
+            "'https://ghcr.io/org/model:v1' is a web address, not a reference; write ghcr.io/org/model:v1",
+        ),
+        ("HTTP://a.io:80/b/", "'http://a.io:80/b/' is a web address, not a reference; write a.io:80/b"),
+        ("https://a.io/", "'https://a.io/' is a web address, not a reference; write a.io/REPOSITORY[:TAG]"),
+        ("https://a.io/B", f"'https://a.io/B' is a web address, not a reference; write {FORMS}"),
+        ("https://me:hunter2@a.io/b", "'https://a.io/b' is a web address, not a reference; write a.io/b"),
+        (
+            "oci://me:hunter2@a.io/b",
+            "there is a login before the registry host; leave it out, and run 'ocibridge login HOST'",
+        ),
+        (
+            "me:hunter2@a.io/b",
+            "there is a login before the registry host; leave it out, and run 'ocibridge login HOST'",
+        ),
+    ],
+)
+def test_what_is_nearly_a_reference_says_what_to_write(text: str, message: str) -> None:
+    with pytest.raises(InvalidReference) as caught:
+        parse_reference(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("kind", [LayoutReference, ArchiveReference])
+def test_a_path_that_begins_with_two_slashes_is_not_printed_as_a_registry(kind: type[LayoutReference]) -> None:
+    reference = kind(Path("//abs/path"), "v1")
+    assert str(reference) == f"{kind.scheme}:/abs/path:v1"
+    assert parse_reference(str(reference)) == reference
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -116,7 +186,16 @@ def test_refused_references_say_what_to_write(text: str) -> None:
     assert caught.value.hint
 
 
-@given(st.text(max_size=80))
+@given(
+    st.text(max_size=80)
+    | st.builds(
+        "".join,
+        st.tuples(
+            st.sampled_from(["oci:", "oci://", "OCI://", "docker://", "oci-archive:", "https://"]),
+            st.text("abA0.:/@-", max_size=20),
+        ),
+    )
+)
 def test_any_text_ends_in_a_reference_or_an_error(text: str) -> None:
     try:
         reference = parse_reference(text)

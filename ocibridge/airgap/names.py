@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidReference, UsageError
-from ..oci import LayoutReference, Reference, RegistryReference, parse_reference
+from ..oci import Reference, RegistryReference, has_scheme, parse_reference, without_scheme
+from ..oci.reference import web_address
 from ..paths import show
 
 
@@ -49,7 +50,7 @@ def parse_name(text: str) -> Name | None:
         parsed = parse_reference(text if "/" in text else f"localhost/x:{text}")
     except InvalidReference:
         return None
-    if not isinstance(parsed, RegistryReference):
+    if not isinstance(parsed, RegistryReference) or has_scheme(text):
         return None
     if "/" not in text:
         return Name(text, "", text) if parsed.tag == text and parsed.digest is None else None
@@ -65,7 +66,7 @@ class Destination:
     """Where a bundle is restored.
 
     Attributes:
-        text: As it was given.
+        text: `HOST[/PREFIX]` or `oci:DIR`.
         host: The registry; empty for a layout.
         prefix: What comes before each repository, or empty.
         layout: The folder of a layout, in which everything keeps its name.
@@ -103,25 +104,29 @@ class Destination:
 
 
 def parse_destination(text: str, strip: str = "") -> Destination:
-    """Parse `HOST[/PREFIX]` or `oci:DIR`.
+    """Parse `HOST[/PREFIX]`, which `oci://` or `docker://` may stand before, or `oci:DIR`.
 
     Raises:
         UsageError: it is neither.
     """
     strip = strip.strip("/")
+    if address := web_address(text):
+        raise UsageError(f"{show(address[0])} is a web address, not a place to restore to", hint=f"write {address[1]}")
+    place = without_scheme(text)
+    layout = place == text and text.startswith("oci:")
     try:
-        if text.startswith("oci:"):
-            reference = parse_reference(text)
-            if isinstance(reference, LayoutReference) and not (reference.tag or reference.digest or strip):
-                return Destination(text, "", "", reference.path)
-        parsed = parse_reference(text.rstrip("/") + "/x")
-        if isinstance(parsed, RegistryReference) and not (parsed.tag or parsed.digest):
-            host, _, prefix = text.rstrip("/").partition("/")
-            return Destination(text, host, prefix, None, strip)
+        parsed = parse_reference(text if layout else place.rstrip("/") + "/x")
+        if not (parsed.tag or parsed.digest):
+            if isinstance(parsed, RegistryReference):
+                host, _, prefix = place.rstrip("/").partition("/")
+                return Destination(place, host, prefix, None, strip)
+            if layout and not strip:
+                return Destination(text, "", "", parsed.path)
     except InvalidReference:
         pass
-    hint = "leave out --strip for a layout" if strip and text.startswith("oci:") else None
     raise UsageError(
         f"{show(text)} is no place to restore to",
-        hint=hint or "write HOST[:PORT][/PREFIX] or oci:DIR, without a tag",
+        hint="leave out --strip for a layout"
+        if strip and layout
+        else "write HOST[:PORT][/PREFIX] or oci:DIR, without a tag",
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import FormatError, NotFound, StoreError, UsageError
-from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference
+from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
 from ..stores.base import Store
@@ -112,7 +112,7 @@ def unpack(
     bundle = BundleStore(path)
     _verify(bundle, progress)
     held = Lock() if lock is None or not Path(lock).exists() else Lock.read(Path(lock))
-    roots = _roots(bundle, place, references)
+    roots = _roots(bundle, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
         shared = Shared()
@@ -138,7 +138,7 @@ def unpack(
     moves = [Moves.of(each) for each in carried]
     return UnpackReport(
         archive=str(path),
-        target=target,
+        target=place.text,
         references=[
             UnpackedReference(name=root.name.text, reference=root.reference, digest=root.digest, moves=each)
             for root, each in zip(roots, moves, strict=True)

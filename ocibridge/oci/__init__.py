@@ -20,7 +20,9 @@ from .reference import (
     LayoutReference,
     Reference,
     RegistryReference,
+    has_scheme,
     parse_reference,
+    without_scheme,
 )
 
 __all__ = [
@@ -41,10 +43,12 @@ __all__ = [
     "Reference",
     "RegistryReference",
     "canonical_json",
+    "has_scheme",
     "media_type_of",
     "parse_digest",
     "parse_document",
     "parse_json",
     "parse_reference",
     "sha256_digest",
+    "without_scheme",
 ]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """References: `host[:port]/repository[:tag][@digest]`, `oci:DIR[:TAG]`, `oci-archive:FILE[:TAG]`.
 
-Grammar of repositories and tags: distribution-spec, "Pulling manifests".
+A registry may also be written as `oci://host/…` (Helm, Flux, KServe) or `docker://host/…` (skopeo). Grammar of
+repositories and tags: distribution-spec, "Pulling manifests".
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ..paths import show
 from .digest import parse_digest
 
 DEFAULT_TAG = "latest"
+_REGISTRY_SCHEMES = ("oci", "docker")
+_FORMS = "HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
 _HOST = re.compile(
@@ -67,6 +70,12 @@ class LayoutReference:
     digest: str | None = None
     scheme = "oci"
 
+    def __post_init__(self) -> None:
+        # POSIX lets a path begin with two slashes, and after "oci:" these would be read as a registry.
+        text = str(self.path)
+        if text.startswith("//"):
+            object.__setattr__(self, "path", Path(text[1:]))
+
     @property
     def name(self) -> str:
         """`oci:DIR`."""
@@ -102,19 +111,90 @@ def parse_reference(text: str) -> Reference:
     Example:
         >>> parse_reference("localhost:5000/models/digits:v1").version
         'v1'
+        >>> str(parse_reference("oci://localhost:5000/models/digits:v1"))
+        'localhost:5000/models/digits:v1'
 
     Raises:
         InvalidReference: the text is no reference; the message says which part is wrong.
     """
+    _refuse_web_address(text)
+    rest = without_scheme(text)
+    if rest != text:
+        return _parse_registry(rest, text)
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "oci":
         return LayoutReference(*_split_layout(rest, text))
     if colon and scheme == "oci-archive":
         return ArchiveReference(*_split_layout(rest, text))
-    return _parse_registry(text)
+    return _parse_registry(text, text)
+
+
+def has_scheme(text: str) -> bool:
+    """Whether the beginning of a text says that it is a reference, and no path."""
+    return text.startswith(("oci:", "oci-archive:")) or _scheme(text) in _REGISTRY_SCHEMES
+
+
+def without_scheme(text: str) -> str:
+    """`HOST/REPOSITORY…` for `oci://HOST/REPOSITORY…` and `docker://HOST/REPOSITORY…`; any other text as it is.
+
+    Raises:
+        InvalidReference: what follows can be no host, as in `oci:///path`.
+    """
+    scheme = _scheme(text)
+    if scheme not in _REGISTRY_SCHEMES:
+        return text
+    rest = text.partition("://")[2]
+    if rest.startswith("/") or _scheme(rest):
+        path = rest.lstrip("/")
+        layout = scheme == "oci" and path and path != rest
+        hint = f"a layout is oci:/{path}" if layout else f"write {_FORMS}"
+        raise InvalidReference(f"the reference {show(text)} names no registry host", hint=hint)
+    return rest
+
+
+def is_host(text: str) -> bool:
+    """Whether a text is `HOST[:PORT]`."""
+    return _HOST.fullmatch(text) is not None
+
+
+def web_address(text: str) -> tuple[str, str] | None:
+    """What a text that begins with `http://` or `https://` is shown as, and what follows its scheme.
+
+    Neither has the login in it that may stand before the host.
+    """
+    scheme = _scheme(text)
+    if scheme not in ("http", "https"):
+        return None
+    host, slash, path = text.partition("://")[2].partition("/")
+    rest = host.rpartition("@")[2] + slash + path
+    return f"{scheme}://{rest}", rest.rstrip("/")
+
+
+def _scheme(text: str) -> str:
+    """What stands before `://`, in lower case; empty where there is none."""
+    scheme, separator, _ = text.partition("://")
+    return scheme.lower() if separator else ""
+
+
+def _refuse_web_address(text: str) -> None:
+    found = web_address(text)
+    if found is None:
+        return
+    shown, rest = found
+    try:
+        hint = f"write {_parse_registry(rest, rest)}"
+    except InvalidReference:
+        hint = f"write {rest}/REPOSITORY[:TAG]" if is_host(rest) else f"write {_FORMS}"
+    raise InvalidReference(f"{show(shown)} is a web address, not a reference", hint=hint)
 
 
 def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
+    if rest.startswith("//"):
+        path = rest.lstrip("/")
+        raise InvalidReference(
+            f"the path in {show(text)} begins with '//'",
+            hint=f"write oci-archive:/{path} for an absolute path, oci-archive:{path} for a relative one",
+        )
     digest = None
     path, at, suffix = rest.rpartition("@")
     if at and suffix.startswith("sha256:"):
@@ -129,19 +209,23 @@ def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
     return Path(rest), tag, digest
 
 
-def _parse_registry(text: str) -> RegistryReference:
-    rest, at, suffix = text.partition("@")
-    digest = _digest(suffix, text) if at else None
-    host, slash, path = rest.partition("/")
-    if not slash or not ("." in host or ":" in host or host == "localhost"):
+def _parse_registry(rest: str, text: str) -> RegistryReference:
+    """Parse what follows the scheme of `text`, which is all of it where there is no scheme."""
+    name, at, suffix = rest.partition("@")
+    if at and "/" not in name and "/" in suffix:
         raise InvalidReference(
-            f"the reference {show(text)} names no registry host",
-            hint="write HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
+            "there is a login before the registry host", hint="leave it out, and run 'ocibridge login HOST'"
         )
+    digest = _digest(suffix, text) if at else None
+    host, slash, path = name.partition("/")
+    if rest != text and not slash and is_host(host) and ("." in host or host.partition(":")[0] == "localhost"):
+        raise InvalidReference(f"the reference {show(text)} names no repository", hint=f"write {host}/REPOSITORY[:TAG]")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        raise InvalidReference(f"the reference {show(text)} names no registry host", hint=_forms(rest, text))
     if not _HOST.fullmatch(host):
         raise InvalidReference(
             f"the registry host {show(host)} in {show(text)} is not valid",
-            hint="write HOST[:PORT]/REPOSITORY[:TAG] without a scheme such as https://",
+            hint=f"write {_FORMS}",
         )
     repository, colon, tag = path.partition(":")
     if not _REPOSITORY.fullmatch(repository):
@@ -152,6 +236,15 @@ def _parse_registry(text: str) -> RegistryReference:
     if host in ("docker.io", "index.docker.io") and "/" not in repository:
         repository = "library/" + repository
     return RegistryReference(host, repository, _tag(tag, text) if colon else None, digest)
+
+
+def _forms(rest: str, text: str) -> str:
+    """What to write where there is no host; of what follows a scheme, what may have been meant."""
+    scheme = _scheme(text)
+    if scheme not in _REGISTRY_SCHEMES or not _REPOSITORY.fullmatch(rest.partition("@")[0].partition(":")[0]):
+        return f"write {_FORMS}"
+    other = f"oci:{rest} for a layout" if scheme == "oci" else f"docker.io/{rest} for Docker Hub"
+    return f"write {scheme}://HOST[:PORT]/{rest}, or {other}"
 
 
 def _tag(tag: str, text: str) -> str:

@@ -20,7 +20,8 @@ from ..errors import InvalidReference, UsageError
 from ..formats.base import ReadOptions, Runner
 from ..layers import Draft, Encoding, Layer, Sealed, StoredLayer
 from ..model import ModelFile, Role
-from ..oci import LayoutReference, Reference, RegistryReference
+from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
+from ..oci.reference import web_address
 from ..stores.base import Store
 from ..stores.content import BlobContent
 from ..transfer import DigestCache, LayerBytes, Progress, describe_all, publish, publish_sealed
@@ -161,6 +162,8 @@ def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Refer
     if isinstance(target, RegistryReference | LayoutReference):
         return target
     text = os.fspath(target)
+    if isinstance(target, str) and (has_scheme(text) or web_address(text)):
+        return parse_reference(text)
     if any(each.suits(Path(text)) for each in formats() if each.name != FOLDER):
         return Path(text)
     try:

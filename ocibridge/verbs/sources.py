@@ -13,7 +13,8 @@ from ..errors import InvalidReference, SourceError, UsageError, reading
 from ..formats.base import Format, ReadOptions, StoredModel, pick
 from ..formats.check import CheckSink
 from ..model import Model
-from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
+from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
+from ..oci.reference import web_address
 from ..paths import show
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def path_or_reference(text: str) -> Path | Reference:
     Raises:
         InvalidReference: it is neither.
     """
-    if text.startswith(("oci:", "oci-archive:")):
+    if has_scheme(text):
         return parse_reference(text)
     path = Path(text)
     if path.exists() or text.startswith((".", "/", "~")) or path.suffix == ".carton":
@@ -132,6 +133,8 @@ def path_or_reference(text: str) -> Path | Reference:
     try:
         return parse_reference(text)
     except InvalidReference as exc:
+        if web_address(text):
+            raise
         raise InvalidReference(f"{show(text)} is neither a path that exists nor a reference", hint=exc.hint) from None
 
 

@@ -30,7 +30,22 @@ def test_names(text: str, repository: str, tag: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "a/b:v1", "v1/", "/v1", f"v1@{DIGEST}", DIGEST, "x:v1", "oci:a/b:v1", "oci-archive:a/b", "v1\n"]
+    "text",
+    [
+        "",
+        " ",
+        "a/b:v1",
+        "v1/",
+        "/v1",
+        f"v1@{DIGEST}",
+        DIGEST,
+        "x:v1",
+        "oci:a/b:v1",
+        "oci-archive:a/b",
+        "v1\n",
+        "oci://a.io/b:v1",
+        "Docker://a.io/b",
+    ],
 )
 def test_what_is_no_name(text: str) -> None:
     assert parse_name(text) is None
@@ -84,6 +99,8 @@ def test_a_digest_in_a_layout_has_no_name() -> None:
         ("t.example/p", "a", "v1", "t.example/p"),
         ("oci:folder", "", "s.example/a/b:v1", "s.example/a/b"),
         ("oci:folder", "", "v1", ""),
+        ("oci://t.example/p/", "a", "s.example/a/b:v1", "t.example/p/b"),
+        ("Docker://t.example:5000", "", "s.example/a:v1", "t.example:5000/a"),
     ],
 )
 def test_places(place: str, strip: str, name: str, repository: str) -> None:

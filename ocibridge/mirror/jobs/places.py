@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InvalidReference
-from ...oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference
+from ...oci import ArchiveReference, LayoutReference, Reference, RegistryReference, parse_reference, without_scheme
+from ...oci.reference import web_address
+from ...paths import show
 from ...stores.registry.options import DOCKER_HUB
 
 
@@ -48,13 +50,15 @@ def canonical_name(reference: Reference) -> str:
 
 
 def parse_place(text: str, *, prefix: bool) -> RegistryPlace:
-    """`HOST`, or `HOST/PREFIX` where `prefix` is true.
+    """`HOST`, or `HOST/PREFIX` where `prefix` is true; `oci://` or `docker://` may stand before it.
 
     Raises:
         InvalidReference: it is neither.
     """
     _refuse_login(text)
-    host, _, rest = text.strip("/").partition("/")
+    if address := web_address(text):
+        raise InvalidReference(f"{show(address[0])} is a web address, not a registry", hint=f"write {address[1]}")
+    host, _, rest = without_scheme(text).strip("/").partition("/")
     reference = parse_reference(f"{host}/{rest or 'x'}")
     if not isinstance(reference, RegistryReference) or reference.tag or reference.digest:
         raise InvalidReference("this is no registry", hint="write HOST[:PORT]" + ("[/PREFIX]" if prefix else ""))
