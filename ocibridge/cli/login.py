@@ -37,11 +37,12 @@ def add(commands: options.Commands[Any]) -> None:
 
 def run_login(args: argparse.Namespace) -> None:
     """Log in."""
+    from ..verbs.login import check_host, login
+
+    check_host(args.host, "login")
     username, password = credentials(args, required=True)
     assert username is not None
     assert password is not None
-    from ..verbs.login import login
-
     args.username, args.password_stdin = None, False
     login(args.host, username, password, registry=options.registry_options(args))
     if args.json:
