@@ -26,6 +26,7 @@ from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
 from ..settings import Limits
 from .base import Store
+from .missing import MANIFEST_UNKNOWN, some_tags
 
 OCI_LAYOUT = "oci-layout"
 INDEX = "index.json"
@@ -235,7 +236,7 @@ class ImageLayout(Store):
         index = self._index()
         entry = index.find(version, self.name)
         if entry is None and not version.startswith("sha256:"):
-            raise NotFound(f"{self.name} has no tag {show(version)}", hint=_what_is_there(index))
+            raise NotFound(f"{self.name} has no tag {show(version)}", hint=_what_is_there(index), code=MANIFEST_UNKNOWN)
         digest = version if entry is None else _descriptor(entry, self.name).digest
         content = self._blob(parse_digest(digest, self.name))
         if content is None:
@@ -309,7 +310,7 @@ def _descriptor(entry: Entry, owner: str) -> Descriptor:
 
 def _what_is_there(index: ImageIndex) -> str:
     if tags := index.tags():
-        return "its tags are: " + _some([show(tag) for tag in tags])
+        return some_tags(tags)
     if digests := sorted({show(_digest(entry)) for entry in index.entries}):
         return "it has no tags; name the manifest by its digest: @" + _some(digests)
     return "it is empty"

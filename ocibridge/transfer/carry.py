@@ -15,6 +15,7 @@ from .. import settings
 from ..errors import LimitError, NotFound, StoreError
 from ..oci import Descriptor
 from ..stores.base import Store
+from ..stores.missing import naming_tags
 from .graph import INDEXES, Graph, Node, check_platforms, read_node, select_platforms
 from .moving import ASK, PHASE, PRESENT, Mover
 from .progress import Progress
@@ -141,9 +142,11 @@ class Carrier:
             return _Copy(self, True).run(self._root(version), tag)
 
     def _root(self, version: str | Node) -> Node:
-        root = read_node(self.source, version) if isinstance(version, str) else version
-        check_platforms(root, self.options.platforms)
-        return root
+        if isinstance(version, str):
+            with naming_tags(self.source, version):
+                version = read_node(self.source, version)
+        check_platforms(version, self.options.platforms)
+        return version
 
 
 @dataclass(slots=True)

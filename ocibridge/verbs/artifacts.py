@@ -18,6 +18,7 @@ from ..oci import (
     parse_document,
 )
 from ..stores.base import Store
+from ..stores.missing import naming_tags
 
 
 class Fetched(NamedTuple):
@@ -44,8 +45,13 @@ def fetch_artifact(store: Store, reference: Reference) -> Fetched:
         FormatError: it is no model, or a malformed one.
         IntegrityError: manifest or config do not have their digests.
     """
+    with naming_tags(store, reference.version):
+        found = store.fetch_manifest(reference.version)
+    return _read(store, reference, *found)
+
+
+def _read(store: Store, reference: Reference, descriptor: Descriptor, data: bytes) -> Fetched:
     owner = str(reference)
-    descriptor, data = store.fetch_manifest(reference.version)
     if descriptor.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
         index = parse_document(Index, data, owner, store.limits.manifest)
         descriptor, data = store.fetch_manifest(choose_manifest(index, owner).digest)
@@ -63,7 +69,8 @@ def stored_layers(store: Store, reference: Reference) -> Sequence[StoredLayer]:
         NetworkError: the store cannot be reached.
     """
     try:
-        layers = fetch_artifact(store, reference).artifact.layers
+        # That there is no such tag yet is usual here, so nobody is asked which there are.
+        layers = _read(store, reference, *store.fetch_manifest(reference.version)).artifact.layers
         return [each._replace(files=each.members, prefix="") for each in layers]
     except NetworkError:
         raise

@@ -12,6 +12,7 @@ from .. import settings
 from ..errors import InvalidReference, OcibridgeError, UsageError
 from ..oci import LayoutReference, Reference, RegistryReference, parse_reference
 from ..stores.base import Store
+from ..stores.missing import naming_tags
 from ..transfer import Progress
 from ..transfer.carry import Carried, Carrier, CarryOptions
 from ..transfer.graph import Node, read_node
@@ -91,7 +92,8 @@ def copy(
         hosts = _hosts(stack, origin, goal)
         home = stack.enter_context(_open(origin, source_registry, hosts, create=False))
         if isinstance(goal, LayoutReference):
-            home.resolve(origin.version)  # what is not there makes no new layout
+            with naming_tags(home, origin.version):
+                home.resolve(origin.version)  # what is not there makes no new layout
         place = stack.enter_context(_open(goal, registry, hosts, create=True))
         place.notes = settings.cache_dir()
         carrier = Carrier(home, place, options, Shared(), progress)

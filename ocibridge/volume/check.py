@@ -74,7 +74,7 @@ def volume_check(
     named = parse_reference(reference) if isinstance(reference, str) else reference
     with open_store(named, registry) as store:
         documents = Documents(store)
-        top = documents.load(named.version)
+        top = documents.named(named.version)
         related = Related(None) if top.subject is not None else find_image(documents, named, top)
         sibling = _sibling(documents, named, related, runtimes, platform, read) if related.image else None
         predictions = [

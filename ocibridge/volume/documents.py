@@ -18,6 +18,7 @@ from ..oci import (
     parse_json,
 )
 from ..stores.base import Store
+from ..stores.missing import naming_tags
 from .entries import Contents, contents, encoding_of
 
 
@@ -57,6 +58,16 @@ class Documents:
         self._configs: dict[str, bytes] = {}
         self._contents: dict[tuple[str, bool], Contents] = {}
         self._encodings: dict[str, Encoding] = {}
+
+    def named(self, version: str) -> Found:
+        """What a tag or a digest names that a user gave.
+
+        Raises:
+            NotFound: nothing; the hint says which tags there are.
+            FormatError: it is neither a manifest nor an index.
+        """
+        with naming_tags(self.store, version):
+            return self.load(version)
 
     def load(self, version: str) -> Found:
         """What a tag or a digest names.

@@ -167,7 +167,7 @@ class _Published:
 
 
 def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Published:
-    top = documents.load(named.version)
+    top = documents.named(named.version)
     subject = top.subject
     if pulls:
         artifact = documents.load(subject.digest) if subject is not None else top

@@ -52,7 +52,7 @@ def predict(
         FormatError: it is neither a manifest nor an index.
     """
     documents = Documents(store)
-    found = documents.load(reference if isinstance(reference, str) else reference.version)
+    found = documents.named(reference if isinstance(reference, str) else reference.version)
     return foretell(documents, found, parse_runtime(runtime, version), platform, read)
 
 

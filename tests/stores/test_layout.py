@@ -243,7 +243,7 @@ class TestReading:
     def test_unknown_tag_names_the_tags(self, store: LayoutStore) -> None:
         for number in range(12):
             sample(b"%d" % number).push(store, f"v{number:02}")
-        with pytest.raises(NotFound, match=r"no tag 'latest'; its tags are: 'v00', .*'v09' and 2 more$"):
+        with pytest.raises(NotFound, match=r"no tag 'latest'; tags there: v00, .*v07 \(of 12\)$"):
             store.resolve("latest")
 
     def test_single_untagged_manifest_is_named(self, store: LayoutStore) -> None:
