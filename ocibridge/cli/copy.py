@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
     from ..verbs.reports import CopyReport
 
-_NAMES = "HOST[:PORT]/REPOSITORY[:TAG|@DIGEST], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
+_NAMES = (
+    "HOST[:PORT]/REPOSITORY[:TAG|@DIGEST] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
+)
 
 
 def add(commands: options.Commands[Any]) -> None:

@@ -24,7 +24,8 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="HOST[:PORT]/REPOSITORY[:TAG|@DIGEST], oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
+        help="HOST[:PORT]/REPOSITORY[:TAG|@DIGEST] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or "
+        "oci-archive:FILE[:TAG]",
     )
     parser.add_argument(
         "dest",

@@ -32,7 +32,9 @@ def add(commands: options.Commands[Any]) -> None:
         help="path of a model archive or folder, ollama:NAME[:TAG], or ollama://HOST/NAMESPACE/NAME[:TAG]",
     )
     parser.add_argument(
-        "target", metavar="TARGET", help="HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
+        "target",
+        metavar="TARGET",
+        help="HOST[:PORT]/REPOSITORY[:TAG] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
     )
     parser.add_argument(
         "--layers",

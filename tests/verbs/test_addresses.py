@@ -41,7 +41,7 @@ def test_push_reaches_the_registry_and_makes_no_folder(scheme: str, place: str, 
     assert pushed.reference == f"{place}@{pushed.digest}"
     assert tags(place) == ["v1"]
     assert list(tmp_path.iterdir()) == []
-    assert not Path("/localhost").exists()
+    assert not Path(f"/{place}").exists()
 
 
 @pytest.mark.parametrize("version", [":v1", "@DIGEST", ":v1@DIGEST"])
