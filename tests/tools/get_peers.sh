@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Go tools that artifacts are exchanged with into .cache/gobin; what is there already stays.
-# usage: get_peers.sh [NAME...]      (none: all of them)
+# Builds Go tools that artifacts are exchanged with, or that are compared, into .cache/gobin; what is there already stays.
+# usage: get_peers.sh [NAME...]      (none: those that the interoperability tests need)
 set -eu
-wanted=$*
+wanted=${*:-oras crane registry3}
 cd "$(dirname "$0")/../.."
 bin=$PWD/.cache/gobin
 
 if ! command -v go >/dev/null; then
-    echo "Go is not installed: the peers oras and crane are not built (their tests need them on PATH)." >&2
+    echo "Go is not installed: $wanted are not built (put them on PATH where you have them)." >&2
     exit 0
 fi
 mkdir -p "$bin"
 
 # peer NAME VERSION PACKAGE
 peer() {
-    case " ${wanted:-$1} " in *" $1 "*) ;; *) return ;; esac
+    case " $wanted " in *" $1 "*) ;; *) return ;; esac
     if [ -x "$bin/$1" ] && [ "$(cat "$bin/.$1.version" 2>/dev/null)" = "$2" ]; then
         return
     fi
@@ -35,3 +35,4 @@ peer() {
 peer oras v1.2.3 oras.land/oras/cmd/oras
 peer crane v0.20.2 github.com/google/go-containerregistry/cmd/crane
 peer registry3 v3.0.0 github.com/distribution/distribution/v3/cmd/registry
+peer regsync v0.11.7 github.com/regclient/regclient/cmd/regsync
