@@ -64,12 +64,14 @@ browser: $(VENV)/.tools ## Open the report of a mirror job in Chromium (Debian: 
 	$(PIP) install --quiet --group browser
 	$(PYTEST) -m browser tests/mirror $(ARGS)
 
-bench: $(VENV)/.tools ## Compare with other tools, and write docs/benchmarks.md (about 20 minutes; one half with ARGS=--only=mirror)
+bench: $(VENV)/.tools ## Compare with other tools, and write docs/benchmarks.md (about 25 minutes; one part with ARGS=--only=tls)
 	@sh tests/tools/get_registry.sh
+	@sh tests/tools/get_peers.sh oras regsync
 	$(BIN)/python -m benchmarks --write docs/benchmarks.md $(ARGS)
 
 bench-smoke: $(VENV)/.tools ## Run every command of the benchmarks once, on tiny models
 	@sh tests/tools/get_registry.sh
+	@sh tests/tools/get_peers.sh oras regsync
 	$(BIN)/python -m benchmarks --smoke $(ARGS)
 
 registry: ## Serve a registry to play with at localhost:5000

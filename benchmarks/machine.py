@@ -31,8 +31,12 @@ def description(folder: Path, server: Server) -> dict[str, str]:
         "ocibridge": importlib.metadata.version("ocibridge"),
         "curl": _version("curl", "--version"),
         "skopeo": _version("skopeo", "--version"),
+        "oras CLI": _version("oras", "version"),
+        "regsync": _version("regsync", "version"),
         "oras package": importlib.metadata.version("oras"),
         "Dask": importlib.metadata.version("distributed"),
+        "httpx": importlib.metadata.version("httpx"),
+        "urllib3": importlib.metadata.version("urllib3"),
         "registry": f"{server.version()}, a process of the same machine",
     }
 

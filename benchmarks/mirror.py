@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirror jobs beside skopeo and curl: what is measured, and in which order."""
+"""Mirror jobs compared with regsync, skopeo and curl: what is measured, and in which order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .floors import Floor
 from .inputs import make_carton
 from .measure import summary
 from .mirror_cluster import Processes, dask, far_away
-from .mirror_inputs import heads, largest_blob, make_artifacts, pinned_job, tags_of, whole_job
+from .mirror_inputs import heads, largest_blob, make_artifacts, pinned_job, regsync_job, tags_of, whole_job
 from .mirror_requests import AccessLog, Traffic, traffic
-from .mirror_results import CURL, OURS, PINNED, ROUND_TRIP, SKOPEO, Amount, Measured, Mirrored, Names, Taken
+from .mirror_results import CURL, OURS, PINNED, REGSYNC, ROUND_TRIP, SKOPEO, Amount, Measured, Mirrored, Names, Taken
 from .place import Case, Place
 
 SMALL, LARGE, COPY = "bench/small", "bench/large", "bench/copy"
@@ -73,8 +73,10 @@ class Mirror:
         only = dict([next(iter(digests.items()))])
         one = tools.ocibridge_mirror(pinned_job(place.models / "one.yaml", source, target, only), *notes)
         skopeo = tools.skopeo_sync(source, target.rpartition("/")[0])
+        regsync = tools.regsync(regsync_job(place.models / "regsync.yaml", source, target))
         turns = [
             [self._case(names.cold, SKOPEO, skopeo), self._case(names.again, SKOPEO, skopeo)],
+            [self._case(names.cold, REGSYNC, regsync), self._case(names.again, REGSYNC, regsync)],
             [
                 self._case(names.cold, OURS, ours),
                 self._case(names.again, OURS, ours),

@@ -10,10 +10,14 @@ from ocibridge.settings import MiB
 from . import floors
 from .bars import Bar, against
 from .mirror_inputs import THREADS
-from .mirror_results import CURL, OURS, PINNED, ROUND_TRIP, SKOPEO, Measured, Mirrored, Names
+from .mirror_results import CURL, OURS, PINNED, REGSYNC, ROUND_TRIP, SKOPEO, Measured, Mirrored, Names
 
 LIMIT = 100
 """MiB of memory."""
+COLD = {REGSYNC: 1.2, SKOPEO: 2.0}
+"""How many times the rate of another ours has to be, for artifacts that the target does not have."""
+AGAIN = 2.0
+"""Times regsync's time, for artifacts that the target has."""
 EFFICIENCY = 0.75
 """Of so many workers, as a share, the speed has to be: 3 × of 4."""
 
@@ -25,8 +29,11 @@ def mirror_bars(found: Mirrored, cores: int) -> list[Bar]:
         found: The measurements.
         cores: Processors of the machine.
     """
+    names = Names(found.amount)
+    least = {f"pushing them to one registry over {THREADS} plain sockets": found.pushing}
+    cold = [_rate(found, names.cold, tool, factor, cores) for tool, factor in COLD.items()]
     return [
-        _cold(found, cores),
+        *(replace(bar, least=least) for bar in cold),
         _again(found, cores),
         *_requests(found),
         *_large(found, cores),
@@ -35,10 +42,10 @@ def mirror_bars(found: Mirrored, cores: int) -> list[Bar]:
     ]
 
 
-def _rate(found: Mirrored, measure: str, factor: int, cores: int) -> Bar:
-    """At least `factor` times the rate of skopeo."""
-    ours, theirs = found.find(measure, OURS), found.find(measure, SKOPEO)
-    limit = f"≥ {factor} × skopeo sync's rate"
+def _rate(found: Mirrored, measure: str, tool: str, factor: float, cores: int) -> Bar:
+    """At least `factor` times the rate of another."""
+    ours, theirs = found.find(measure, OURS), found.find(measure, tool)
+    limit = f"≥ {factor:g} × {tool}'s rate"
     if ours is None or theirs is None:
         return Bar(measure, limit, "not measured, a tool is missing", None, 0)
     bar = theirs.row.run.wall / factor
@@ -46,15 +53,14 @@ def _rate(found: Mirrored, measure: str, factor: int, cores: int) -> Bar:
     return Bar(measure, limit, words, ours.row.run.wall, bar, load=load(ours, bar, cores))
 
 
-def _cold(found: Mirrored, cores: int) -> Bar:
-    bar = _rate(found, Names(found.amount).cold, 3, cores)
-    return replace(bar, least={f"pushing them to one registry over {THREADS} plain sockets": found.pushing})
-
-
 def _again(found: Mirrored, cores: int) -> Bar:
+    """At most `AGAIN` times the time of regsync."""
     names = Names(found.amount)
-    bar, one = _rate(found, names.again, 10, cores), found.find(names.one, OURS)
-    if bar.value is None or one is None:
+    ours, theirs = found.find(names.again, OURS), found.find(names.again, REGSYNC)
+    ours_wall, their_wall = (each.row.run.wall if each else None for each in (ours, theirs))
+    bar = against(names.again, f"≤ {AGAIN:g} × {REGSYNC}'s time", ours_wall, their_wall, AGAIN)
+    one = found.find(names.one, OURS)
+    if bar.value is None or ours is None or one is None:
         return bar
     least = {
         "a run with 1 artifact": one.row.run.wall,
@@ -64,7 +70,7 @@ def _again(found: Mirrored, cores: int) -> Bar:
         f"A HEAD of each tag at both registries over plain sockets, one after the other, and nothing else, takes "
         f"{found.heads.wall:.2f} s."
     )
-    return replace(bar, least=least, load=f"{plain} {bar.load}")
+    return replace(bar, least=least, load=f"{plain} {load(ours, bar.bar, cores)}")
 
 
 def _requests(found: Mirrored) -> list[Bar]:

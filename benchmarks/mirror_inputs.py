@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is mirrored: small artifacts in one repository of a registry; and the jobs that name them."""
+"""What is mirrored: small artifacts in one repository of a registry; and the job files that name them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ LAYERS, LAYER = 4, 4 * KiB
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 THREADS = 4
 """Connections by which they are pushed: as many as a mirror job has by default."""
+
+DEFAULTS: dict[str, Any] = {"referrers": False, "digestTags": False, "fastCheck": True}
+"""What a job has in common with skopeo, which copies tags and nothing else."""
+PARALLEL = 16
+"""Images that regsync copies at a time."""
 
 
 def make_artifacts(host: str, repository: str, count: int) -> dict[str, str]:
@@ -131,8 +136,21 @@ def pinned_job(path: Path, source: str, target: str, digests: dict[str, str]) ->
     )
 
 
+def regsync_job(path: Path, source: str, target: str) -> Path:
+    """The same as `whole_job` for regsync, which has to be told that the registries speak plain HTTP."""
+    hosts = dict.fromkeys(each.partition("/")[0] for each in (source, target))
+    creds = [{"registry": host, "tls": "disabled"} for host in hosts]
+    entries = [{"source": source, "target": target, "type": "repository"}]
+    return _written(
+        path, {"version": 1, "creds": creds, "defaults": DEFAULTS | {"parallel": PARALLEL}, "sync": entries}
+    )
+
+
 def _job(path: Path, entries: list[dict[str, str]]) -> Path:
-    defaults = {"referrers": False, "digestTags": False, "fastCheck": True}
+    return _written(path, {"version": 1, "defaults": DEFAULTS, "sync": entries})
+
+
+def _written(path: Path, job: dict[str, Any]) -> Path:
     # JSON is YAML.
-    path.write_text(json.dumps({"version": 1, "defaults": defaults, "sync": entries}, indent=1), encoding="utf-8")
+    path.write_text(json.dumps(job, indent=1), encoding="utf-8")
     return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The half of `docs/benchmarks.md` about mirror jobs."""
+"""The part of `docs/benchmarks.md` about mirror jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from ocibridge.settings import KiB, MiB
 
 from .mirror_bars import mirror_bars
-from .mirror_inputs import LAYER, LAYERS
+from .mirror_inputs import LAYER, LAYERS, PARALLEL
 from .mirror_results import ROUND_TRIP, Measured, Mirrored
 from .page import bar_table, left_out, misses, table
 
 
 def mirror_page(found: Mirrored, machine: Mapping[str, str], cores: int, how: str, missing: Sequence[str]) -> str:
-    """The half of the page; see `benchmarks.page.transfers` for the arguments."""
+    """The part of the page; see `benchmarks.page.transfers` for the arguments."""
     bars = mirror_bars(found, cores)
     return f"""## Mirror jobs
 
@@ -38,9 +38,9 @@ are medians, memory, disk and requests the largest of all runs.
 A small artifact has a config and {LAYERS} layers of {LAYER // KiB} KiB, which no other has, and one tag; all are in one
 repository. `skopeo sync --all --preserve-digests` copies them tag by tag, and knows neither referrers nor tags like
 `sha256-….sig`: the job says `referrers: false` and `digestTags: false`, so that ours does not look for them either, and
-`fastCheck: true`. It has no other options: threads and connections are those that everybody gets. "Digests pinned" is
-the same with an entry for each tag, with its digest, and the same journal. After each turn the target's tags are
-counted.
+`fastCheck: true`. It has no other options: threads and connections are those that everybody gets. regsync gets the same
+words in its configuration, and `parallel: {PARALLEL}`. "Digests pinned" is the same as ours with an entry for each tag,
+with its digest, and the same journal. After each turn the target's tags are counted.
 
 The pipe is `curl GET | curl -T - PUT` of the weight alone, with a digest that curl is told and does not verify. The
 second curl does not know the size, so that it sends HTTP/1.1 chunks, each as much as one read of the pipe gives (64 KiB

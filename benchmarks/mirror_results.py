@@ -13,6 +13,7 @@ from .measure import Row, Run
 from .mirror_requests import Traffic
 
 OURS, PINNED, SKOPEO = "ocibridge", "ocibridge, digests pinned", "skopeo sync"
+REGSYNC = "regsync"
 CURL = "curl to curl, by a pipe"
 ROUND_TRIP = 20
 """Milliseconds that are added to each round trip to a registry, where there is a cluster."""

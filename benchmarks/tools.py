@@ -11,14 +11,18 @@ from .inputs import Blob
 
 Command = tuple[str, ...]
 
+AUTHORITIES = "ca.crt"
+"""Name of the PEM file in a folder of trusted authorities, as skopeo looks for it."""
 # One POST and one PUT a blob, one after the other.
 CURL_PUSH = """
-uploads="http://$1/v2/$2/blobs/uploads/"
-shift 2
+uploads="$1/v2/$2/blobs/uploads/"
+ca=$3
+shift 3
 while [ $# -gt 0 ]; do
-    location=$(curl -sS -o /dev/null -D - -X POST "$uploads" -H "Content-Length: 0" |
+    location=$(curl -sS ${ca:+--cacert "$ca"} -o /dev/null -D - -X POST "$uploads" -H "Content-Length: 0" |
         tr -d '\\r' | sed -n 's/^[Ll]ocation: //p')
-    curl -sS --fail -o /dev/null -X PUT -H "Content-Type: application/octet-stream" -T "$1" "$location&digest=$2"
+    curl -sS ${ca:+--cacert "$ca"} --fail -o /dev/null -X PUT -H "Content-Type: application/octet-stream" -T "$1" \\
+        "$location&digest=$2"
     shift 2
 done
 """
@@ -60,25 +64,46 @@ def ocibridge_push(source: Path, target: str, *options: str) -> Command:
     return ocibridge("push", "--quiet", str(source), target, *options)
 
 
-def ocibridge_pull(source: str, dest: Path) -> Command:
+def ocibridge_pull(source: str, dest: Path, *options: str) -> Command:
     """A pull without progress."""
-    return ocibridge("pull", "--quiet", source, str(dest))
+    return ocibridge("pull", "--quiet", source, str(dest), *options)
 
 
-def curl_push(host: str, repository: str, blobs: Sequence[Blob]) -> Command:
+def https(trust: Path | None) -> Command:
+    """The options of ocibridge for a registry that speaks HTTPS; those of the other tools are in their commands.
+
+    Args:
+        trust: Folder with the certificate authorities to trust, in `AUTHORITIES`; None for plain HTTP.
+    """
+    return ("--no-plain-http", "--ca-file", str(trust / AUTHORITIES)) if trust else ()
+
+
+def _address(host: str, trust: Path | None) -> str:
+    return f"{'https' if trust else 'http'}://{host}"
+
+
+def curl_push(host: str, repository: str, blobs: Sequence[Blob], trust: Path | None = None) -> Command:
     """The blobs alone: curl is told their digests, and sends neither config nor manifest."""
     pairs = [text for blob in blobs for text in (str(blob.path), blob.digest)]
-    return ("sh", "-ec", CURL_PUSH, "sh", host, repository, *pairs)
+    authorities = str(trust / AUTHORITIES) if trust else ""
+    return ("sh", "-ec", CURL_PUSH, "sh", _address(host, trust), repository, authorities, *pairs)
 
 
-def curl_pull(host: str, repository: str, blobs: Sequence[Blob], folder: Path, *options: str) -> Command:
+def curl_pull(
+    host: str, repository: str, blobs: Sequence[Blob], folder: Path, *options: str, trust: Path | None = None
+) -> Command:
     """The blobs alone, unverified."""
     pairs = [
         text
         for number, blob in enumerate(blobs)
-        for text in ("-o", str(folder / f"blob-{number}"), f"http://{host}/v2/{repository}/blobs/{blob.digest}")
+        for text in (
+            "-o",
+            str(folder / f"blob-{number}"),
+            f"{_address(host, trust)}/v2/{repository}/blobs/{blob.digest}",
+        )
     ]
-    return ("curl", "-sS", "--fail", *options, *pairs)
+    authorities = ("--cacert", str(trust / AUTHORITIES)) if trust else ()
+    return ("curl", "-sS", "--fail", *authorities, *options, *pairs)
 
 
 def curl_verified(script: str, host: str, repository: str, blob: Blob, folder: Path) -> Command:
@@ -103,16 +128,20 @@ def ocibridge_mirror(job: Path, *options: str) -> Command:
     return ocibridge("mirror", "run", "--quiet", str(job), *options)
 
 
-def skopeo_push(layout: Path, host: str, repository: str) -> Command:
+def skopeo_push(layout: Path, host: str, repository: str, trust: Path | None = None) -> Command:
     """The artifact of a layout."""
     target = f"docker://{host}/{repository}:v1"
-    return ("skopeo", "copy", "--preserve-digests", "--dest-tls-verify=false", f"oci:{layout}:v1", target)
+    return ("skopeo", "copy", "--preserve-digests", _skopeo("dest", trust), f"oci:{layout}:v1", target)
 
 
-def skopeo_pull(host: str, repository: str, layout: Path) -> Command:
+def skopeo_pull(host: str, repository: str, layout: Path, trust: Path | None = None) -> Command:
     """An artifact into a new layout."""
     source = f"docker://{host}/{repository}:v1"
-    return ("skopeo", "copy", "--preserve-digests", "--src-tls-verify=false", source, f"oci:{layout}:v1")
+    return ("skopeo", "copy", "--preserve-digests", _skopeo("src", trust), source, f"oci:{layout}:v1")
+
+
+def _skopeo(side: str, trust: Path | None) -> str:
+    return f"--{side}-cert-dir={trust}" if trust else f"--{side}-tls-verify=false"
 
 
 def skopeo_sync(source: str, target: str) -> Command:
@@ -131,6 +160,26 @@ def skopeo_sync(source: str, target: str) -> Command:
         source,
         target,
     )
+
+
+def regsync(config: Path) -> Command:
+    """A single pass over a configuration."""
+    return ("regsync", "once", "--config", str(config), "--verbosity", "warn")
+
+
+def oras_cli_push(host: str, repository: str, paths: Sequence[Path], trust: Path) -> Command:
+    """Files as they are, by the ORAS command line."""
+    how = ("--disable-path-validation", "--no-tty", *_oras_cli(trust))
+    return ("oras", "push", *how, f"{host}/{repository}:v1", *map(str, paths))
+
+
+def oras_cli_pull(host: str, repository: str, folder: Path, trust: Path) -> Command:
+    """Everything of an artifact, by the ORAS command line."""
+    return ("oras", "pull", "--no-tty", *_oras_cli(trust), "--output", str(folder), f"{host}/{repository}:v1")
+
+
+def _oras_cli(trust: Path) -> Command:
+    return ("--plain-http=false", "--ca-file", str(trust / AUTHORITIES))
 
 
 def oras_push(host: str, repository: str, paths: Sequence[Path]) -> Command:
