@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed and memory beside curl, skopeo and the stock oras package, in one run."""
+"""Speed and memory, compared with those of other tools in one run."""

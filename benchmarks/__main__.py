@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks`: ocibridge beside curl, skopeo and the stock oras package, and the page about it.
+"""`python -m benchmarks`: ocibridge compared with curl, skopeo, ORAS and regsync, and the page about it.
 
 Tools that are not installed are left out and named. The registries are the real one, on this machine, as processes.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ocibridge.settings import MiB
+from tests.registry import TLS
 
-from . import cases, hotpath, machine
+from . import cases, clients_page, hotpath, machine, tls, tools
 from .floors import file_floors, weight_floors
 from .measure import Row
 from .mirror import Mirror
 from .mirror_page import mirror_page
 from .mirror_results import Amount as MirrorAmount
 from .mirror_results import size_of
-from .page import HALVES, assembled, halves_of, transfers
+from .page import PARTS, assembled, parts_of, transfers
 from .place import Place, note
 from .results import Results
 from .server import serve
-
-SHARDS = 8
+from .tls_page import tls_page
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ WARM_UP = Amount(16 * MiB, 200, 1, 1)
 """Enough to have every program and library in memory."""
 SMOKE = Amount(8 * MiB, 200, 1, 1)
 SMOKED = "A smoke test with tiny models, each command once: these figures say nothing about speed."
+TLS_WARM_UP = tls.Amount(16 * MiB, 1, 1)
+TLS_SMOKE = tls.Amount(8 * MiB, 1, 1)
+REQUESTS_SMOKE = clients_page.Amount(20, 1)
 MIRROR_WARM_UP = MirrorAmount(20, 1, 16 * MiB, 1, 0, 0, 0)
 MIRROR_SMOKE = MirrorAmount(20, 1, 8 * MiB, 1, 4, 2, 1)
 
@@ -69,8 +73,8 @@ def measure(place: Place, amount: Amount) -> Results:
     carton = one.source.stat().st_size
     place.forget()
 
-    shard = amount.size // SHARDS
-    eight = cases.weights(place, "eight", f"{SHARDS} weights of {size_of(shard)}", [shard] * SHARDS)
+    shard = amount.size // cases.SHARDS
+    eight = cases.weights(place, "eight", f"{cases.SHARDS} weights of {size_of(shard)}", [shard] * cases.SHARDS)
     rows += place.rounds(cases.push_weights(place, eight), amount.rounds)
     rows += place.rounds(cases.pull_weights(place, eight), amount.rounds)
     place.forget()
@@ -89,43 +93,56 @@ def measure(place: Place, amount: Amount) -> Results:
 def main() -> None:
     """Run, print the page, and write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=HALVES, help="one half of the page; --write keeps the other as it is")
+    parser.add_argument("--only", choices=PARTS, help="one part of the page; --write keeps the others as they are")
     parser.add_argument("--size", type=int, default=2048, help="MiB of the weights of a model (default 2048)")
     parser.add_argument("--files", type=int, default=10_000, help="small files (default 10000)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each large transfer (default 3)")
     parser.add_argument("--short-rounds", type=int, default=5, help="runs of the other transfers (default 5)")
+    parser.add_argument("--tls-rounds", type=int, default=2, help="runs of each transfer over TLS (default 2)")
+    parser.add_argument("--requests", type=int, default=3000, help="small requests of each client (default 3000)")
     parser.add_argument("--artifacts", type=int, default=500, help="small artifacts that are mirrored (default 500)")
     parser.add_argument("--far", type=int, default=240, help="small artifacts for the Dask cluster (default 240)")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="keep the page in this file")
     parser.add_argument("--smoke", action="store_true", help="tiny, once: proves that everything runs")
     options = parser.parse_args()
-    amount = Amount(options.size * MiB, options.files, options.rounds, options.short_rounds)
-    # Medians of three rounds, and of two for what takes long.
-    mirror = MirrorAmount(options.artifacts, 3, options.size * MiB, 2, options.far, 4, 2)
-    if options.smoke:
-        amount, mirror = SMOKE, MIRROR_SMOKE
-    halves = _kept(parser, options.write) if options.only and options.write else {}
-    measures = {
-        "transfers": lambda: _transfers(amount, options.smoke),
-        "mirror": lambda: _mirror(mirror, options.smoke),
-    }
+    parts = _kept(parser, options.write) if options.only and options.write else {}
+    measures = _measures(options)
     started = time.monotonic()
-    for name in [options.only] if options.only else HALVES:
-        halves[name] = measures[name]()
-        text = assembled(halves)
+    for name in [options.only] if options.only else PARTS:
+        begun = time.monotonic()
+        parts[name] = measures[name]()
+        note(f"{name}: {time.monotonic() - begun:.0f} s")
+        text = assembled(parts)
         if options.write:
             options.write.write_text(text, encoding="utf-8")
     print(text)
     note(f"{time.monotonic() - started:.0f} s")
 
 
+def _measures(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
+    """What measures each part of the page, and writes it."""
+    amount = Amount(options.size * MiB, options.files, options.rounds, options.short_rounds)
+    encrypted = tls.Amount(options.size * MiB, options.tls_rounds, options.tls_rounds)
+    requests = clients_page.Amount(options.requests, 5)
+    # Medians of three rounds, and of two for what takes long.
+    mirror = MirrorAmount(options.artifacts, 3, options.size * MiB, 2, options.far, 4, 2)
+    if options.smoke:
+        amount, encrypted, requests, mirror = SMOKE, TLS_SMOKE, REQUESTS_SMOKE, MIRROR_SMOKE
+    return {
+        "transfers": lambda: _transfers(amount, options.smoke),
+        "tls": lambda: _tls(encrypted, options.smoke),
+        "requests": lambda: _requests(requests, options.smoke),
+        "mirror": lambda: _mirror(mirror, options.smoke),
+    }
+
+
 def _kept(parser: argparse.ArgumentParser, path: Path) -> dict[str, str]:
-    """The halves of a page that is there."""
+    """The parts of a page that is there."""
     if not path.exists():
         return {}
-    found = halves_of(path.read_text(encoding="utf-8"))
+    found = parts_of(path.read_text(encoding="utf-8"))
     if not found:
-        parser.error(f"{path} has no halves that could be kept: measure both, without --only")
+        parser.error(f"{path} has no parts that could be kept: measure all of them, without --only")
     return found
 
 
@@ -147,7 +164,44 @@ def _transfers(amount: Amount, smoke: bool) -> str:
         there = machine.description(place.models, place.pulls)
         return transfers(found, there, machine.cores(), SMOKED if smoke else how, place.missing)
 
-    return _with_place(work, smoke, access_log=False)
+    return _with_place(work, smoke)
+
+
+def _tls(amount: tls.Amount, smoke: bool) -> str:
+    """Measure pushing and pulling over TLS, and write about it."""
+    begun = _now()
+
+    def work(place: Place) -> str:
+        if not smoke:
+            note("warming up")
+            tls.measure(place, TLS_WARM_UP)
+            note("measuring")
+        found = tls.measure(place, amount)
+        how = (
+            f"{begun}.\nFirst everything ran once with {size_of(TLS_WARM_UP.size)}, which does not count; then\n"
+            f"{amount.pushes} rounds of the pushes, and {amount.pulls} of the pulls."
+        )
+        there = machine.description(place.models, place.pulls)
+        return tls_page(found, there, machine.cores(), SMOKED if smoke else how, place.missing)
+
+    return _with_place(work, smoke, encrypted=True)
+
+
+def _requests(amount: clients_page.Amount, smoke: bool) -> str:
+    """Measure small requests, and write about them."""
+    begun = _now()
+
+    def work(place: Place) -> str:
+        found = clients_page.measure(place, amount)
+        how = (
+            f"{begun}.\nFirst each client sent {amount.count // 10} requests, which do not count; then "
+            f"{amount.count} in each of {amount.rounds} rounds.\nThe figures are medians of the rounds."
+        )
+        return clients_page.clients_page(
+            found, machine.description(place.models, place.pulls), SMOKED if smoke else how
+        )
+
+    return _with_place(work, smoke)
 
 
 def _mirror(amount: MirrorAmount, smoke: bool) -> str:
@@ -171,16 +225,25 @@ def _mirror(amount: MirrorAmount, smoke: bool) -> str:
     return _with_place(work, smoke, access_log=True)
 
 
-def _with_place(work: Callable[[Place], str], smoke: bool, *, access_log: bool) -> str:
-    """Do something with two registries of its own."""
+def _with_place(work: Callable[[Place], str], smoke: bool, *, encrypted: bool = False, access_log: bool = False) -> str:
+    """Do something with two registries of its own.
+
+    Args:
+        work: What to do.
+        smoke: Whether it is only to be seen that it can be done.
+        encrypted: Whether the registries speak HTTPS.
+        access_log: Whether they log every request.
+    """
     with tempfile.TemporaryDirectory(prefix="ocibridge-bench-") as name:
-        folder = Path(name, "work")
-        folder.mkdir()
+        folder, trust = Path(name, "work"), Path(name, "trust")
+        for each in (folder, trust):
+            each.mkdir()
+        shutil.copyfile(TLS / "ca.pem", trust / tools.AUTHORITIES)
         with (
-            serve(Path(name, "pushes"), access_log=access_log) as pushes,
-            serve(Path(name, "pulls"), access_log=access_log) as pulls,
+            serve(Path(name, "pushes"), tls=encrypted, access_log=access_log) as pushes,
+            serve(Path(name, "pulls"), tls=encrypted, access_log=access_log) as pulls,
         ):
-            return work(Place(folder, pushes, pulls, settle=not smoke))
+            return work(Place(folder, pushes, pulls, settle=not smoke, trust=trust if encrypted else None))
 
 
 def _now() -> str:

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ocibridge.settings import MiB
 
 from . import cases, floors
 from .floors import PLAIN_PUT
-from .measure import Run
+from .measure import Row, Run
 from .results import Results
+
+REMOTE_START = 20
+"""Starts of Python that a command may take which asks a registry, beyond the import of `oras`."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ Extra = Mapping[str, float]
 
 def all_bars(found: Results) -> list[Bar]:
     """The bars in their order."""
-    return [*_pushes(found), *_pulls(found), *_again(found), _small(found), _memory(found), *_starts(found)]
+    return [*_pushes(found), *_pulls(found), *_again(found), _small(found), memory(found.rows), *_starts(found)]
 
 
 def against(
@@ -104,7 +107,7 @@ def _pulls(found: Results) -> list[Bar]:
     least = found.seconds(floors.GET, floors.HASH, floors.WRITE)
     name = f"{measure}, to a folder"
     peers = {tool: run.wall for tool in (cases.CURL_THEN, cases.CURL_BESIDE) if (run := found.run(measure, tool))}
-    unpacked = against(name, "≤ 1.25 × curl -o FILE", ours, curl, 1.25, found.seconds(floors.HASH) | syncs)
+    unpacked = against(name, "≤ 1.4 × curl -o FILE", ours, curl, 1.4, found.seconds(floors.HASH) | syncs)
     bars = [
         replace(unpacked, peers=peers),
         against(name, "≤ 0.7 × skopeo copy to a layout", ours, skopeo, 0.7, least=least),
@@ -157,8 +160,9 @@ def _sum(push: Run | None, pull: Run | None) -> float | None:
     return push.wall + pull.wall if push and pull else None
 
 
-def _memory(found: Results) -> Bar:
-    ours = [row for row in found.rows if row.tool.startswith("ocibridge")]
+def memory(rows: Sequence[Row]) -> Bar:
+    """The peak of everything that ocibridge did."""
+    ours = [row for row in rows if row.tool.startswith("ocibridge")]
     largest = max(ours, key=lambda row: row.run.rss)
     peak = largest.run.rss / MiB
     words = f"{peak:.0f} MiB ({largest.measure}, {largest.tool})"
@@ -166,13 +170,22 @@ def _memory(found: Results) -> Bar:
 
 
 def _starts(found: Results) -> list[Bar]:
-    base, pydantic = (_wall(found.run(cases.START, tool)) for tool in (cases.PASS, cases.PYDANTIC))
+    """Two commands that need no registry, and one that does, which may take the import of `oras` longer."""
+    base, pydantic, oras = (_wall(found.run(cases.START, tool)) for tool in (cases.PASS, cases.PYDANTIC, cases.IMPORT))
     least = {cases.PYDANTIC: pydantic} if pydantic else {}
     names: tuple[tuple[str, int, Extra], ...] = ((cases.HELP, 10, {}), (cases.INSPECT, 20, least))
-    return [
+    bars = [
         against(tool, f"≤ {factor} × {cases.PASS}", _wall(found.run(cases.START, tool)), base, factor, least=known)
         for tool, factor, known in names
     ]
+    ours = _wall(found.run(cases.START, cases.REMOTE))
+    if base is None or oras is None or ours is None:
+        return bars
+    more = max(0.0, oras - base)
+    limit = f"≤ {REMOTE_START} × {cases.PASS}, and {more:.2f} s for the import of oras"
+    words = f"{(ours - more) / base:.2f} × and the import ({ours:.2f} s to {base:.2f} s and {more:.2f} s)"
+    least = {**least, cases.IMPORT: oras}
+    return [*bars, Bar(cases.REMOTE, limit, words, ours, REMOTE_START * base + more, least=least)]
 
 
 def evidence(bar: Bar) -> str:

@@ -19,8 +19,12 @@ TAR, RAW = "ocibridge", "ocibridge, raw-files"
 FOLDER, RAW_FOLDER, CARTON = "ocibridge to a folder", "ocibridge to a folder, raw-files", "ocibridge to .carton"
 AGAIN = "ocibridge"
 PASS, PYDANTIC = "python -c pass", "python -c 'import pydantic'"
+IMPORT = "python -c 'import oras.provider'"
 HELP, INSPECT = "ocibridge --help", "ocibridge inspect, carton of 1 MiB"
+REMOTE = "ocibridge inspect, 1 MiB in a registry"
 START = "start-up"
+SHARDS = 8
+"""Weights of the model that has several."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,10 @@ def weights(place: Place, name: str, label: str, sizes: Sequence[int]) -> Model:
     """A carton with weights of `sizes` bytes; its layout has the files as they are, so that all send the same blobs."""
     source, layout = place.models / f"{name}.carton", place.models / f"{name}-layout"
     make_carton(source, sizes)
-    raw = ("--layers", "raw-files")
+    raw, https = ("--layers", "raw-files"), tools.https(place.trust)
     place.prepare(tools.ocibridge_push(source, f"oci:{layout}:v1", *raw))
-    place.prepare(tools.ocibridge_push(source, f"{place.pulls.host}/bench/{name}-raw:v1", *raw))
-    place.prepare(tools.ocibridge_push(source, f"{place.pulls.host}/bench/{name}:v1"))
+    place.prepare(tools.ocibridge_push(source, f"{place.pulls.host}/bench/{name}-raw:v1", *raw, *https))
+    place.prepare(tools.ocibridge_push(source, f"{place.pulls.host}/bench/{name}:v1", *https))
     return Model(label, source, layout, blobs_of(layout, len(sizes)), f"bench/{name}-raw")
 
 
@@ -155,12 +159,15 @@ def push_again(place: Place, models: Sequence[Model]) -> list[Case]:
 
 def start_up(place: Place) -> list[Case]:
     """Commands that have next to nothing to do."""
-    carton = place.models / "start.carton"
+    carton, target = place.models / "start.carton", f"{place.pulls.host}/bench/start:v1"
     make_carton(carton, [MiB])
+    place.prepare(tools.ocibridge_push(carton, target))
     commands = {
         PASS: tools.python("pass"),
         PYDANTIC: tools.python("import pydantic"),
+        IMPORT: tools.python("import oras.provider"),
         HELP: tools.ocibridge("--help"),
         INSPECT: tools.ocibridge("inspect", "--json", str(carton)),
+        REMOTE: tools.ocibridge("inspect", "--json", target),
     }
-    return [Case(START, tool, command) for tool, command in commands.items()]
+    return [Case(START, tool, command, place.pulls if tool == REMOTE else None) for tool, command in commands.items()]

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import os
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -23,11 +24,13 @@ from ocibridge.settings import KiB, MiB
 from .inputs import Blob
 from .place import Place, note
 from .server import Server
+from .tools import AUTHORITIES
 
 READ, HASH, CRC, SEND = "read the source from the page cache", "sha256", "CRC-32", "send to a process that discards"
 PUT, COMMIT = "PUT to the registry: until it has taken the body", "PUT to the registry: from there to its answer"
 GET, WRITE, SYNC = "receive from the registry", "write to the page cache", "fsync of what was written"
 PLAIN_PUT = "the registry's PUT over a plain socket"
+GET_TLS = "receive from the registry over TLS, by http.client"
 READ_FILES, CREATE_FILES = "open, read and close each small file", "create, write and close each small file"
 
 SEND_SIZE = 256 * KiB
@@ -123,6 +126,20 @@ def weight_floors(place: Place, blob: Blob, repository: str, rounds: int) -> dic
     return watch.per_gib()
 
 
+def tls_floors(place: Place, blob: Blob, repository: str, rounds: int) -> dict[str, Floor]:
+    """The steps of pulling one weight over TLS, in seconds per GiB; see `weight_floors` for the arguments."""
+    size = blob.path.stat().st_size
+    watch = Stopwatch(size)
+    for _ in range(rounds):
+        place.clear()
+        with watch.step(GET_TLS, place.pulls):
+            _get(place.pulls.host, f"/v2/{repository}/blobs/{blob.digest}", size, place.trust)
+        _hash(watch, size)
+        _write(watch, place.out / "written", size)
+    place.clear()
+    return watch.per_gib()
+
+
 def file_floors(place: Place, source: Path, rounds: int) -> dict[str, Floor]:
     """The steps of moving small files, in seconds for all of them.
 
@@ -154,11 +171,15 @@ def _in_memory(watch: Stopwatch, path: Path, size: int) -> None:
     with watch.step(READ), path.open("rb", buffering=0) as file:
         while file.readinto(buffer):
             pass
-    digest = hashlib.sha256()
-    with watch.step(HASH):
-        _repeat(size, buffer, digest.update)
+    _hash(watch, size)
     with watch.step(CRC):
         _repeat(size, buffer, zlib.crc32)
+
+
+def _hash(watch: Stopwatch, size: int) -> None:
+    digest = hashlib.sha256()
+    with watch.step(HASH):
+        _repeat(size, memoryview(bytearray(MiB)), digest.update)
 
 
 def _repeat(size: int, buffer: memoryview, work: Callable[[memoryview], object]) -> None:
@@ -198,9 +219,9 @@ def _put(watch: Stopwatch, server: Server, blob: Blob, size: int) -> None:
     connection.close()
 
 
-def _get(host: str, url: str, size: int) -> None:
+def _get(host: str, url: str, size: int, trust: Path | None = None) -> None:
     buffer = memoryview(bytearray(MiB))
-    connection = http.client.HTTPConnection(host)
+    connection = _connection(host, trust)
     connection.request("GET", url)
     with connection.getresponse() as response:
         total = 0
@@ -208,6 +229,12 @@ def _get(host: str, url: str, size: int) -> None:
             total += count
     connection.close()
     assert total == size, total
+
+
+def _connection(host: str, trust: Path | None) -> http.client.HTTPConnection:
+    if trust is None:
+        return http.client.HTTPConnection(host)
+    return http.client.HTTPSConnection(host, context=ssl.create_default_context(cafile=trust / AUTHORITIES))
 
 
 def _write(watch: Stopwatch, path: Path, size: int) -> None:

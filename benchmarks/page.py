@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page `docs/benchmarks.md`, and its half about pushing and pulling."""
+"""The page `docs/benchmarks.md`, and its part about pushing and pulling."""
 
 from __future__ import annotations
 
@@ -16,28 +16,26 @@ from .inputs import SMALL
 from .measure import Row
 from .results import Results, Sample
 
-HALVES = ("transfers", "mirror")
+PARTS = ("transfers", "tls", "requests", "mirror")
 TITLE = """# Speed and memory
 
-Written by `make bench`. Each half says when, where and how often it was measured, all of it in one run."""
+Written by `make bench`. Each part says when, where and how often it was measured, all of it in one run."""
 STATES = {True: "holds", False: "**does not hold**", None: "not measured"}
 
 
-def assembled(halves: Mapping[str, str]) -> str:
-    """The whole page of its halves; one that was not measured is not there."""
-    there = [
-        f"<!-- {name} -->\n\n{halves[name].strip()}\n\n<!-- end of {name} -->" for name in HALVES if name in halves
-    ]
+def assembled(parts: Mapping[str, str]) -> str:
+    """The whole page of its parts; one that was not measured is not there."""
+    there = [f"<!-- {name} -->\n\n{parts[name].strip()}\n\n<!-- end of {name} -->" for name in PARTS if name in parts]
     return "\n\n".join([TITLE, *there]) + "\n"
 
 
-def halves_of(text: str) -> dict[str, str]:
+def parts_of(text: str) -> dict[str, str]:
     """What `assembled` has made a page of."""
     found = {}
-    for name in HALVES:
-        half = re.search(f"<!-- {name} -->\n(.*)\n<!-- end of {name} -->", text, re.DOTALL)
-        if half:
-            found[name] = half[1].strip()
+    for name in PARTS:
+        part = re.search(f"<!-- {name} -->\n(.*)\n<!-- end of {name} -->", text, re.DOTALL)
+        if part:
+            found[name] = part[1].strip()
     return found
 
 
@@ -47,7 +45,7 @@ def left_out(missing: Sequence[str]) -> str:
 
 
 def transfers(found: Results, machine: Mapping[str, str], cores: int, how: str, missing: Sequence[str]) -> str:
-    """The half of the page about pushing and pulling.
+    """The part of the page about pushing and pulling.
 
     Args:
         found: The measurements.
@@ -81,6 +79,9 @@ does what a pull promises, but for the unpacking. skopeo pushes an OCI layout
 that ocibridge has prepared, and pulls to one. The oras package pushes each weight as a file, and the folder as it packs
 folders, one tar.gz; ocibridge pushes the folder as one tar layer, its default. A blob for each small file (some three
 requests each) is not measured. A small file has {SMALL} bytes of text.
+
+Commands that talk to a registry import the oras package. Their bar for start-up is that of other commands and the time
+of this import, which is that of "{cases.IMPORT}" less that of "{cases.PASS}".
 
 {row_table(found.rows)}
 

@@ -44,10 +44,11 @@ class Place:
         pushes: Registry that is emptied before each run.
         pulls: Registry that keeps what the preparations push to it.
         settle: Whether to wait before each run until the disk has what the runs before have written.
+        trust: Folder with the certificate authorities of registries that speak HTTPS; None where they speak HTTP.
     """
 
-    def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool) -> None:
-        self.pushes, self.pulls = pushes, pulls
+    def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool, trust: Path | None = None) -> None:
+        self.pushes, self.pulls, self.trust = pushes, pulls, trust
         self.models, self.out = folder / "models", folder / "out"
         self.missing: list[str] = []
         self._settle = settle

@@ -77,16 +77,17 @@ def put_away(folder: Path, old: Path) -> None:
 
 
 @contextmanager
-def serve(folder: Path, *, access_log: bool = False) -> Iterator[Server]:
+def serve(folder: Path, *, tls: bool = False, access_log: bool = False) -> Iterator[Server]:
     """A registry of its own as a process, which keeps everything in `folder`.
 
     Args:
         folder: Made for it.
+        tls: Whether it speaks HTTPS, with a certificate that `tests.registry.TLS / "ca.pem"` signed.
         access_log: Whether it logs every request.
     """
     os.environ["OCIBRIDGE_TEST_REGISTRY"] = "process"
     folder.mkdir()
-    with registry_server(folder, access_log=access_log) as found:
+    with registry_server(folder, tls=tls, access_log=access_log) as found:
         yield Server(found.host, folder, _process_of(folder))
 
 
