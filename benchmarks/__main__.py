@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000, help="small files (default 10000)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each large transfer (default 3)")
     parser.add_argument("--short-rounds", type=int, default=5, help="runs of the other transfers (default 5)")
-    parser.add_argument("--tls-rounds", type=int, default=2, help="runs of each transfer over TLS (default 2)")
+    parser.add_argument("--tls-rounds", type=int, default=3, help="runs of each pull over TLS (default 3)")
     parser.add_argument("--requests", type=int, default=3000, help="small requests of each client (default 3000)")
     parser.add_argument("--artifacts", type=int, default=500, help="small artifacts that are mirrored (default 500)")
     parser.add_argument("--far", type=int, default=240, help="small artifacts for the Dask cluster (default 240)")
@@ -122,8 +122,9 @@ def main() -> None:
 def _measures(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
     """What measures each part of the page, and writes it."""
     amount = Amount(options.size * MiB, options.files, options.rounds, options.short_rounds)
-    encrypted = tls.Amount(options.size * MiB, options.tls_rounds, options.tls_rounds)
-    requests = clients_page.Amount(options.requests, 5)
+    # The pushes have no bar but that of memory, and take most of the time.
+    encrypted = tls.Amount(options.size * MiB, 1, options.tls_rounds)
+    requests = clients_page.Amount(options.requests, 3)
     # Medians of three rounds, and of two for what takes long.
     mirror = MirrorAmount(options.artifacts, 3, options.size * MiB, 2, options.far, 4, 2)
     if options.smoke:
@@ -179,7 +180,7 @@ def _tls(amount: tls.Amount, smoke: bool) -> str:
         found = tls.measure(place, amount)
         how = (
             f"{begun}.\nFirst everything ran once with {size_of(TLS_WARM_UP.size)}, which does not count; then\n"
-            f"{amount.pushes} rounds of the pushes, and {amount.pulls} of the pulls."
+            f"rounds of the pushes: {amount.pushes}, of the pulls: {amount.pulls}."
         )
         there = machine.description(place.models, place.pulls)
         return tls_page(found, there, machine.cores(), SMOKED if smoke else how, place.missing)

@@ -71,7 +71,8 @@ def tls_page(found: Encrypted, machine: Mapping[str, str], cores: int, how: str,
 The registries speak HTTPS, each with an ECDSA certificate (P-256) for 127.0.0.1 that a private authority has signed;
 every tool verifies it: ocibridge and the ORAS command line by `--ca-file`, curl by `--cacert`, skopeo by
 `--src-cert-dir` and `--dest-cert-dir`. Everything else is as in "Push and pull": seconds are medians, memory and disk
-the largest of all runs, the ratio is to the first tool of the same measure.
+the largest of all runs, the ratio is to the first tool of the same measure. "Read" counts sockets, too, where a TLS
+library uses read(2) on them: all but curl.
 
 curl is told the digests and verifies nothing. skopeo pushes an OCI layout that ocibridge has prepared, and pulls to
 one. The ORAS command line pushes each weight as a file, and pulls the files of the same artifact that curl, skopeo and
