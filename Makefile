@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.cache/gobin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pythons schemas tables lint format types docs interop runtimes browser bench bench-smoke registry clean
+.PHONY: help venv demo test pythons schemas tables lint format types docs interop runtimes browser bench bench-smoke soak soak-smoke registry clean
 
 help: ## Say what the targets do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
@@ -73,6 +73,14 @@ bench-smoke: $(VENV)/.tools ## Run every command of the benchmarks once, on tiny
 	@sh tests/tools/get_registry.sh
 	@sh tests/tools/get_peers.sh oras regsync
 	$(BIN)/python -m benchmarks --smoke $(ARGS)
+
+soak: $(VENV)/.tools ## Move 2,000 random models over connections with random faults (about 12 minutes; ARGS="--seed S")
+	@sh tests/tools/get_registry.sh
+	$(BIN)/python -m tests.soak $(ARGS)
+
+soak-smoke: $(VENV)/.tools ## The same with 200
+	@sh tests/tools/get_registry.sh
+	$(BIN)/python -m tests.soak --transfers 200 --seed 1 $(ARGS)
 
 registry: ## Serve a registry to play with at localhost:5000
 	@sh tests/tools/serve_registry.sh
