@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +111,7 @@ def _read(lines: IO[str], into: queue.Queue[str]) -> None:
     into.put("")
 
 
-def soak(numbers: range, seed: int, jobs: int, longest: float, folder: Path) -> Iterator[Result]:
+def soak(numbers: Sequence[int], seed: int, jobs: int, longest: float, folder: Path) -> Iterator[Result]:
     """Results as they come."""
     left: queue.Queue[int] = queue.Queue()
     for number in numbers:
@@ -147,11 +147,12 @@ def main() -> int:
     parser.add_argument("--transfers", type=int, default=2000, metavar="N", help="how many (default 2000)")
     parser.add_argument("--seed", type=int, help="decides everything (default: a random one, which is printed)")
     parser.add_argument("--only", type=int, metavar="K", help="the transfer of this number alone")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="how often, with --only (default 1)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at the same time (default 2)")
     parser.add_argument("--longest", type=float, default=180, metavar="S", help="seconds for a command (default 180)")
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(1 << 32) if args.seed is None else args.seed
-    numbers = range(args.transfers) if args.only is None else range(args.only, args.only + 1)
+    numbers = range(args.transfers) if args.only is None else [args.only] * args.times
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
     results = []

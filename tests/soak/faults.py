@@ -23,6 +23,7 @@ class Fault(NamedTuple):
             (hardly anything does), `flip` (one bit), `insert` (bytes that nobody has sent).
         up: Whether it is the direction to the server.
         at: Bytes that pass before it; of those that may be altered, where the fault alters some.
+        message: The message in which these are counted, from 1, as a manifest is small and comes late; 0 is all.
         seconds: How long a stall or a drip lasts.
         bit: The bit that is flipped, 0 to 7.
         data: What is inserted; of a drip, as many bytes pass at once.
@@ -36,6 +37,7 @@ class Fault(NamedTuple):
     bit: int = 0
     data: bytes = b""
     parts: tuple[str, ...] = ()
+    message: int = 0
 
 
 Plan = Callable[[int], Sequence[Fault]]
@@ -90,14 +92,16 @@ def draw(dice: random.Random, kinds: Sequence[str], span: int, *, up: bool | Non
     parts: tuple[str, ...] = (CONTENT,)
     if heads:
         parts = (FRAME, CONTENT) if way else (HEAD, FRAME, CONTENT)
+    message = dice.randint(1, 12) if kind in ALTERING and dice.random() < 0.5 else 0
     return Fault(
         kind,
         way,
-        at=int(span ** dice.random()) - 1,
+        at=int((min(span, 1500) if message else span) ** dice.random()) - 1,
         seconds=dice.choice((0.1, 0.4, 1.5, 5.0)) if kind == STALL else dice.uniform(0.1, 0.6),
         bit=dice.randrange(8),
         data=dice.randbytes(dice.choice((1, 1, 2, 7, 40))),
         parts=parts if kind in ALTERING else (),
+        message=message,
     )
 
 
@@ -111,7 +115,7 @@ def profile(dice: random.Random, span: int, *, command: bool) -> Profile:
     """
     if command:
         return Profile("first", 0.9, WITHOUT_WAITING, span, first=dice.randint(1, 3), heads=False)
-    name = dice.choices(("none", "some", "kind", "first", "same"), (6, 50, 20, 20, 4))[0]
+    name = dice.choices(("none", "some", "kind", "first", "same"), (6, 50, 20, 18, 6))[0]
     if name == "some":
         return Profile(name, dice.uniform(0.1, 0.8), span=span)
     if name == "kind":
@@ -119,7 +123,7 @@ def profile(dice: random.Random, span: int, *, command: bool) -> Profile:
     if name == "first":
         return Profile(name, 1.0, span=span, first=dice.randint(1, 4))
     if name == "same":
-        return Profile(name, 1.0, same=draw(dice, KINDS, span))
+        return Profile(name, 1.0, same=draw(dice, KINDS, max(1000, span // 8)))
     return Profile(name)
 
 
@@ -142,7 +146,7 @@ class Faulty:
         """What is to be sent for `data`; a fault that alters nothing stands in the place where it happens."""
         for what, piece in self._frames.split(data) if self._frames else ((CONTENT, data),):
             fault = self._fault
-            if fault is None or (fault.parts and what not in fault.parts):
+            if fault is None or not self._counts(fault, what):
                 yield piece
             elif self._count + len(piece) <= fault.at:
                 self._count += len(piece)
@@ -153,6 +157,10 @@ class Faulty:
                 yield piece[:at]
                 yield fault
                 yield _altered(fault, piece[at:])
+
+    def _counts(self, fault: Fault, what: str) -> bool:
+        in_time = not fault.message or (self._frames is not None and self._frames.messages == fault.message)
+        return in_time and (not fault.parts or what in fault.parts)
 
 
 def _altered(fault: Fault, data: bytes) -> bytes:

@@ -22,6 +22,9 @@ class Frames:
         methods: Methods of the requests that have no response yet. The direction to the server adds to it, the
             other one takes from it, as the response to HEAD has no content.
         responses: Whether this is the direction from the server.
+
+    Attributes:
+        messages: How many have begun; the last part belongs to the last of them.
     """
 
     def __init__(self, methods: deque[bytes], *, responses: bool) -> None:
@@ -31,6 +34,7 @@ class Frames:
         self._line = bytearray()
         self._left: float = 0
         self._after = HEAD
+        self.messages = 0
 
     def split(self, data: bytes) -> Iterator[tuple[str, bytes]]:
         """The parts of `data`, each with what it is."""
@@ -67,6 +71,7 @@ class Frames:
 
     def _begin(self, head: bytes) -> None:
         """What comes after a head."""
+        self.messages += 1
         length = _LENGTH.search(head)
         if not self._may_have_content(head):
             self._content(0)

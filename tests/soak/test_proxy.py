@@ -86,6 +86,14 @@ def test_one_bit_of_the_content_is_flipped(ask: Ask, up: bool) -> None:
     assert proxy.altered("down") is not up
 
 
+def test_positions_can_be_those_of_one_message() -> None:
+    data = b"".join(REQUESTS)
+    fault = Fault(FLIP, True, 3, parts=(CONTENT,), message=3)
+    steps = Faulty(fault, Frames(deque(), responses=False)).feed(data)
+    fed = b"".join(step for step in steps if isinstance(step, bytes))
+    assert fed == data.replace(b"0123456789", b"0122456789")
+
+
 def test_bytes_are_inserted_into_the_content(ask: Ask) -> None:
     back, proxy = ask(Fault(INSERT, False, 5, data=b"xyz", parts=(CONTENT,)))
     assert back == (BODY[:5] + b"xyz" + BODY[5:])[: len(BODY)]
@@ -189,7 +197,7 @@ def test_heads_of_requests_stay_as_they_are() -> None:
         steps = Faulty(fault, Frames(deque(), responses=False)).feed(data)
         fed = b"".join(step for step in steps if isinstance(step, bytes))
         assert all(head in fed for head in heads)
-        assert fed != data
+        assert fed != data or fault.message
 
 
 def test_faults_follow_from_the_key_and_the_number_of_the_connection() -> None:
