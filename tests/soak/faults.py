@@ -23,7 +23,8 @@ class Fault(NamedTuple):
             (hardly anything does), `flip` (one bit), `insert` (bytes that nobody has sent).
         up: Whether it is the direction to the server.
         at: Bytes that pass before it; of those that may be altered, where the fault alters some.
-        message: The message in which these are counted, from 1, as a manifest is small and comes late; 0 is all.
+        where: Only messages are counted whose request has this in its first line, as a manifest is small and comes
+            late. An answer is known to be one when its head has passed.
         seconds: How long a stall or a drip lasts.
         bit: The bit that is flipped, 0 to 7.
         data: What is inserted; of a drip, as many bytes pass at once.
@@ -37,7 +38,7 @@ class Fault(NamedTuple):
     bit: int = 0
     data: bytes = b""
     parts: tuple[str, ...] = ()
-    message: int = 0
+    where: bytes = b""
 
 
 Plan = Callable[[int], Sequence[Fault]]
@@ -92,16 +93,16 @@ def draw(dice: random.Random, kinds: Sequence[str], span: int, *, up: bool | Non
     parts: tuple[str, ...] = (CONTENT,)
     if heads:
         parts = (FRAME, CONTENT) if way else (HEAD, FRAME, CONTENT)
-    message = dice.randint(1, 12) if kind in ALTERING and dice.random() < 0.5 else 0
+    where = dice.choice((b"", b"/manifests/", b"/manifests/", b"/blobs/")) if kind in ALTERING else b""
     return Fault(
         kind,
         way,
-        at=int((min(span, 1500) if message else span) ** dice.random()) - 1,
+        at=int((min(span, 1500) if where == b"/manifests/" else span) ** dice.random()) - 1,
         seconds=dice.choice((0.1, 0.4, 1.5, 5.0)) if kind == STALL else dice.uniform(0.1, 0.6),
         bit=dice.randrange(8),
         data=dice.randbytes(dice.choice((1, 1, 2, 7, 40))),
         parts=parts if kind in ALTERING else (),
-        message=message,
+        where=where,
     )
 
 
@@ -159,8 +160,8 @@ class Faulty:
                 yield _altered(fault, piece[at:])
 
     def _counts(self, fault: Fault, what: str) -> bool:
-        in_time = not fault.message or (self._frames is not None and self._frames.messages == fault.message)
-        return in_time and (not fault.parts or what in fault.parts)
+        meant = not fault.where or (self._frames is not None and fault.where in self._frames.request)
+        return meant and (not fault.parts or what in fault.parts)
 
 
 def _altered(fault: Fault, data: bytes) -> bytes:

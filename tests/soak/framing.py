@@ -19,22 +19,22 @@ class Frames:
     """One direction of a connection, taken apart as it passes.
 
     Args:
-        methods: Methods of the requests that have no response yet. The direction to the server adds to it, the
+        waiting: First lines of the requests that have no response yet. The direction to the server adds to it, the
             other one takes from it, as the response to HEAD has no content.
         responses: Whether this is the direction from the server.
 
     Attributes:
-        messages: How many have begun; the last part belongs to the last of them.
+        request: First line of the request that the last part belongs to, or that it answers.
     """
 
-    def __init__(self, methods: deque[bytes], *, responses: bool) -> None:
-        self._methods = methods
+    def __init__(self, waiting: deque[bytes], *, responses: bool) -> None:
+        self._waiting = waiting
         self._responses = responses
         self._state = HEAD
         self._line = bytearray()
         self._left: float = 0
         self._after = HEAD
-        self.messages = 0
+        self.request = b""
 
     def split(self, data: bytes) -> Iterator[tuple[str, bytes]]:
         """The parts of `data`, each with what it is."""
@@ -71,7 +71,6 @@ class Frames:
 
     def _begin(self, head: bytes) -> None:
         """What comes after a head."""
-        self.messages += 1
         length = _LENGTH.search(head)
         if not self._may_have_content(head):
             self._content(0)
@@ -84,13 +83,14 @@ class Frames:
 
     def _may_have_content(self, head: bytes) -> bool:
         if not self._responses:
-            self._methods.append(head.partition(b" ")[0])
+            self.request = head.partition(b"\r\n")[0]
+            self._waiting.append(self.request)
             return True
         status = head.partition(b" ")[2][:3]
         if status.startswith(b"1"):
             return False
-        method = self._methods.popleft() if self._methods else b""
-        return method != b"HEAD" and status not in (b"204", b"304")
+        self.request = self._waiting.popleft() if self._waiting else b""
+        return not self.request.startswith(b"HEAD ") and status not in (b"204", b"304")
 
     def _content(self, left: float, after: str = HEAD) -> None:
         self._left, self._after = left, after

@@ -94,7 +94,7 @@ class FaultyProxy:
 
     async def _connection(self, client: socket.socket, number: int) -> None:
         faults = {fault.up: fault for fault in self._plan(number)}
-        methods: deque[bytes] = deque()
+        waiting: deque[bytes] = deque()
         whole = any(fault.parts for fault in faults.values())
         with client, socket.socket() as server:
             for each in (client, server):
@@ -106,7 +106,7 @@ class FaultyProxy:
                 return
             pumps = [
                 self._loop.create_task(
-                    self._pump(*ends, Faulty(faults.get(up), Frames(methods, responses=not up) if whole else None))
+                    self._pump(*ends, Faulty(faults.get(up), Frames(waiting, responses=not up) if whole else None))
                 )
                 for up, ends in ((True, (client, server)), (False, (server, client)))
             ]
