@@ -22,7 +22,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of its own for every test, and no credentials or caches but those in it."""
+    """A home folder of its own for every test, no credentials or caches but those in it, and no proxies."""
     home = tmp_path_factory.mktemp("home")
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(home))
@@ -37,6 +37,9 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.setenv(name, str(home / folder))
     for name in ("REGISTRY_AUTH_FILE", "SOURCE_DATE_EPOCH", "OLLAMA_MODELS"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
     return home
 
 

@@ -55,7 +55,8 @@ def registry_server(
     Args:
         folder: An empty folder.
         auth: Whether it asks for `USER` and `PASSWORD`.
-        tls: Whether it speaks HTTPS, with a certificate for 127.0.0.1 and localhost that `TLS / "ca.pem"` signed.
+        tls: Whether it speaks HTTPS, with a certificate that `TLS / "ca.pem"` signed, for 127.0.0.1,
+            localhost and registry.test.
         access_log: Whether it logs every request, in Apache's combined format.
     """
     run = _container if registry_kind() == "container" else _process
