@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model for all fault tests, and the registries in memory."""
+"""One model for all fault tests, the registries in memory, and the way to them: direct, and through a proxy."""
 
 from __future__ import annotations
 
@@ -10,16 +10,37 @@ from pathlib import Path
 import pytest
 
 from ..leaks import nothing_left as nothing_left
+from ..proxies import HttpProxy
+from . import names
 from .moves import Moves, make_model
 from .quirks import Registry
 from .server import Server
 
 Run = Callable[[Server], Server]
 
+without_a_proxy = pytest.mark.parametrize("way", ["direct"], indirect=True)
+"""For tests of connecting itself: through a proxy, it is the proxy that does that."""
+
 
 @pytest.fixture(autouse=True)
 def clean(nothing_left: None) -> None:
     """See `tests.leaks`."""
+
+
+@pytest.fixture(autouse=True, params=["direct", "proxied"])
+def way(
+    request: pytest.FixtureRequest, clean: None, isolated: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HttpProxy | None]:
+    """How servers are reached: where there is an HTTP proxy, it alone can resolve their names."""
+    if request.param == "direct":
+        yield None
+        return
+    for name, made_up in names.THROUGH_A_PROXY.items():
+        monkeypatch.setitem(names.names, name, made_up)
+    with HttpProxy() as proxy:
+        for variable in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(variable, proxy.url)
+        yield proxy
 
 
 @pytest.fixture(scope="session")

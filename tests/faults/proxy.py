@@ -10,6 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
 
+from .names import asked_as
+
 _PIECE = 64 * 1024
 _NOW = struct.pack("ii", 1, 0)
 
@@ -52,15 +54,14 @@ class Proxy:
     """Passes connections on to `target`.
 
     Args:
-        target: `HOST:PORT`.
+        target: `HOST:PORT`, on this machine.
         lines: The first connections; those after them are like `usual`.
         usual: See `lines`.
         listening: Whether connections are accepted at all.
     """
 
     def __init__(self, target: str, *lines: Line, usual: Line = Line(), listening: bool = True) -> None:
-        host, _, port = target.rpartition(":")
-        self._target = (host, int(port))
+        self._target = ("127.0.0.1", int(target.rpartition(":")[2]))
         self._lines = deque(lines)
         self._usual = usual
         self._listening = listening
@@ -71,7 +72,7 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._listener = self._bind()
         self._address = self._listener.getsockname()
-        self.host = f"127.0.0.1:{self._address[1]}"
+        self.host = f"{asked_as('127.0.0.1')}:{self._address[1]}"
         self.connections = 0
 
     def _bind(self) -> socket.socket:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..stores.registry.fault_server import FaultServer, Reply, Seen
+from .names import asked_as
 
 Running = TypeVar("Running", bound="Server")
 
@@ -76,7 +77,7 @@ class Server(FaultServer):
     """A server with an answer of its own for every request; a subclass says which."""
 
     def __init__(self, name: str = "127.0.0.1") -> None:
-        super().__init__(name)
+        super().__init__(asked_as(name))
         self.faults: list[Fault] = []
         self.stopping = threading.Event()
         self._turn = threading.Lock()

@@ -11,6 +11,7 @@ from ocibridge.cli.main import main
 
 from ..registry import RegistryServer
 from ..stores.registry.fault_server import Reply
+from .conftest import without_a_proxy
 from .moves import Moves, weight
 from .proxy import Line, Proxy, Way
 from .quirks import Registry
@@ -20,7 +21,7 @@ EVER = 1000
 
 def said(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str]:
     capsys.readouterr()
-    status = main([str(each) for each in argv])
+    status = main([*(str(each) for each in argv), "--plain-http"])
     out, err = capsys.readouterr()
     assert "Traceback" not in out + err
     return status, err
@@ -52,6 +53,7 @@ def test_a_push_that_fails(moves: Moves, server: Registry, capsys: pytest.Captur
     assert not server.tags
 
 
+@without_a_proxy
 def test_a_registry_that_is_not_there(
     moves: Moves, registry: RegistryServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

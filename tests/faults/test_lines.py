@@ -13,6 +13,7 @@ from ocibridge.stores.registry import Retry
 from ocibridge.stores.registry.options import Timeouts
 
 from ..registry import RegistryServer
+from .conftest import without_a_proxy
 from .moves import Moves, make_model
 from .proxy import Line, Proxy, Way
 
@@ -139,6 +140,7 @@ def test_an_upload_that_is_not_taken_at_all(tmp_path: Path, repository: str, reg
         moves.pull(registry.host)
 
 
+@without_a_proxy
 def test_a_registry_that_is_not_there(here: Moves, registry: RegistryServer) -> None:
     with Proxy(registry.host, listening=False) as proxy:
         here.push_fails(proxy.host, "refused the connection; check the port", ocibridge.NetworkError)

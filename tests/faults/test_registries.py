@@ -12,6 +12,7 @@ from ocibridge.oci import parse_reference
 from ocibridge.settings import MiB
 from ocibridge.verbs.sources import open_store
 
+from ..proxies import HttpProxy
 from ..stores.registry.fault_server import Reply
 from .conftest import Run
 from .moves import NAME, Moves, make_model, no_leak
@@ -64,6 +65,15 @@ def test_a_proxy_that_limits_requests(kind: type[Registry], moves: Moves, run: R
         patches = [len(seen.body) for seen in registry.requests("PATCH") if seen.body]
         assert patches
         assert max(patches) <= Harbor.longest
+
+
+def test_where_there_is_a_proxy_everything_goes_through_it(
+    way: HttpProxy | None, moves: Moves, server: Registry
+) -> None:
+    """The fault tests would be worth half as much if their proxy was not asked."""
+    moves.push(server.host)
+    assert server.seen
+    assert way is None or sorted(passed.path for passed in way.seen) == sorted(seen.path for seen in server.seen)
 
 
 def test_zot_gets_its_least_chunk(moves: Moves, run: Run) -> None:
