@@ -127,3 +127,9 @@ def ollama_models() -> Path | None:
 def job_completion_index() -> str | None:
     """`JOB_COMPLETION_INDEX`: which pod of an Indexed Job of Kubernetes this is, from 0, or None."""
     return os.environ.get("JOB_COMPLETION_INDEX")
+
+
+def proxy_variable(scheme: str) -> str:
+    """The environment variable that names the proxy for addresses of a scheme, as it is spelled there."""
+    names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
+    return next((name for name in names if os.environ.get(name)), "the system's settings")

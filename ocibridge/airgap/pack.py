@@ -26,6 +26,7 @@ from ..stores.bundle import BundleWriter
 from ..stores.content import BlobContent
 from ..stores.files import check_place
 from ..stores.imageindex import Entry
+from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
 from ..transfer.carry import Carrier, CarryOptions
 from ..transfer.graph import Node
@@ -201,7 +202,7 @@ def _wanted(references: Sequence[str | Reference]) -> dict[Name, Reference]:
 
 def _open(references: Iterable[Reference], registry: RegistryOptions | None, stack: ExitStack) -> dict[str, Store]:
     """The stores of some references by their names; the connections end with `stack`."""
-    from ..stores.registry import Hosts, RegistryOptions, RegistryStore
+    from ..stores.registry import RegistryOptions
 
     options = registry or RegistryOptions()
     hosts = stack.enter_context(Hosts())
@@ -214,8 +215,7 @@ def _open(references: Iterable[Reference], registry: RegistryOptions | None, sta
         )
     for each in references:
         if each.name not in stores:
-            store = RegistryStore(each, options, hosts) if isinstance(each, RegistryReference) else open_store(each)
-            stores[each.name] = stack.enter_context(store)
+            stores[each.name] = stack.enter_context(open_store(each, options, hosts=hosts))
     return stores
 
 

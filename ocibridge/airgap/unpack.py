@@ -21,12 +21,14 @@ from ..stores.bundle import BundleStore, Named
 from ..stores.files import check_place
 from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
+from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
 from ..transfer.carry import Carried, Carrier, CarryOptions
 from ..transfer.progress import Within, reported
 from ..transfer.shared import Shared
 from ..transfer.workers import Workers
 from ..verbs.moves import Moves
+from ..verbs.sources import open_store
 from .contents import Contents, contents_of
 from .lock import Lock
 from .names import Destination, Name, parse_destination, parse_name
@@ -215,8 +217,6 @@ class _Targets:
             self._layout = LayoutStore(place.layout, create=True)
             stack.enter_context(self._layout)
         else:
-            from ..stores.registry import Hosts
-
             self._hosts = stack.enter_context(Hosts())
 
     def store(self, repository: str) -> Store:
@@ -229,11 +229,9 @@ class _Targets:
     def _open(self, repository: str) -> Store:
         if self._layout is not None:
             return Named(self._layout, repository)
-        from ..stores.registry import RegistryOptions, RegistryStore
-
         reference = parse_reference(repository)
         assert isinstance(reference, RegistryReference)
-        return self._stack.enter_context(RegistryStore(reference, self._registry or RegistryOptions(), self._hosts))
+        return self._stack.enter_context(open_store(reference, self._registry, hosts=self._hosts))
 
     def warnings(self) -> Iterable[str]:
         """What the other side wants its users to know."""

@@ -66,6 +66,10 @@ class Bars(Counts):
         more = [Text(f"… and {hidden} more", style="dim")] if hidden > 0 else []
         return Group(table, *more, Text(speed, style="dim"))
 
+    def note(self, text: str) -> None:
+        """See `Counts`."""
+        self._live.console.print(Text(f"ocibridge: {printable(text)}"))
+
     def close(self) -> None:
         """Clear the screen."""
         self._live.stop()

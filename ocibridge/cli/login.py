@@ -44,11 +44,15 @@ def run_login(args: argparse.Namespace) -> None:
     assert username is not None
     assert password is not None
     args.username, args.password_stdin = None, False
-    login(args.host, username, password, registry=options.registry_options(args))
+    proven = login(args.host, username, password, registry=options.registry_options(args))
     if args.json:
-        result(json.dumps({"host": args.host, "username": username}))
-    else:
+        result(json.dumps({"host": args.host, "username": username, "proven": proven}))
+    elif proven:
         result(printable(f"logged in to {args.host} as {username}"))
+    else:
+        result(
+            printable(f"stored the login of {username}; {args.host} answers without one, so it could not be checked")
+        )
 
 
 def run_logout(args: argparse.Namespace) -> None:

@@ -114,6 +114,9 @@ class Counts(Progress):
             done = min(max(0, self._done), self._size) if self._size else max(0, self._moved)
             return Snapshot(self._phase, self._tasks, self._finished, self._size, done, max(0.0, rate), running)
 
+    def note(self, text: str) -> None:
+        """Something that whoever waits should know, such as a host that is silent."""
+
     def close(self) -> None:
         """The transfer is over, well or not."""
 
@@ -170,6 +173,10 @@ class PlainLines(Lines):
         if task.size >= LARGE:
             self._write(f"ocibridge: {task.phase} {printable(task.label)} ({human_size(task.size)}): {outcome}")
 
+    def note(self, text: str) -> None:
+        """See `Counts`."""
+        self._write(f"ocibridge: {printable(text)}")
+
     def tick(self) -> None:
         """See `Lines`."""
         now = self.snapshot()
@@ -203,6 +210,10 @@ class JsonLines(Lines):
         super().finish(task, outcome)
         self._event("finish", phase=task.phase, label=task.label, size=task.size, outcome=outcome)
 
+    def note(self, text: str) -> None:
+        """See `Counts`."""
+        self._event("note", text=text)
+
     def tick(self) -> None:
         """See `Lines`."""
         now = self.snapshot()
@@ -232,10 +243,28 @@ def shown(args: argparse.Namespace) -> Iterator[Progress]:
         yield Progress()
         return
     progress = _watching(mode)
+    with _noting(progress):
+        try:
+            yield progress
+        finally:
+            progress.close()
+
+
+@contextmanager
+def _noting(progress: Counts) -> Iterator[None]:
+    """Show what the package logs while the block runs."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.note(record.getMessage())
+
+    notes, log = Notes(logging.WARNING), logging.getLogger("ocibridge")
+    log.addHandler(notes)
     try:
-        yield progress
+        yield
     finally:
-        progress.close()
+        log.removeHandler(notes)
 
 
 def _watching(mode: str) -> Counts:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,7 @@ from .. import settings
 from ..errors import UsageError
 from ..oci import ArchiveReference, Reference, RegistryReference
 from ..stores.base import Store
-from ..stores.registry import Hosts, RegistryStore
-from ..stores.registry.http import Host
+from ..stores.registry import Hosts, RegistryClient, RegistryStore
 from ..verbs.sources import open_store
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ class Sites:
                 self._stores[reference.name] = store
             return store
 
-    def host(self, name: str) -> Host:
-        """A registry as a whole."""
-        return self._hosts.get(name, self._job.options_for(name))
+    def repositories(self, host: str) -> Iterator[str]:
+        """The names of all repositories of a registry; see `RegistryClient.list_repositories`."""
+        client = RegistryClient(host, options=self._job.options_for(host), hosts=self._hosts)
+        return client.list_repositories(host)
 
     def _open(self, reference: Reference, create: bool) -> Store:
         if isinstance(reference, RegistryReference):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ..errors import OcibridgeError
 from ..oci import Reference
 from ..stores.base import Store
-from ..stores.registry.catalog import repositories
 from .jobs.filters import Pair, pair, select_repositories, select_tags
 from .jobs.places import RegistryPlace
 from .onward import SIBLINGS
@@ -137,7 +136,7 @@ def _pairs(entry: Entry, sites: Sites) -> list[Pair]:
         return [pair(entry)]
     place = entry.source
     inside = f"{place.prefix}/" if place.prefix else ""
-    names = repositories(sites.host(place.host))
+    names = sites.repositories(place.host)
     below = [name[len(inside) :] for name in names if name.startswith(inside)]
     return [pair(entry, name) for name in select_repositories(entry, below)]
 

@@ -24,6 +24,7 @@ from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, par
 from ..oci.reference import web_address
 from ..stores.base import Store
 from ..stores.content import BlobContent
+from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, LayerBytes, Progress, describe_all, publish, publish_sealed
 from .artifacts import Fetched, fetch_artifact
 from .pull import pull
@@ -209,10 +210,13 @@ def _reworded(
     vocabulary_of(dialect)
     with ExitStack() as stack:
         same = goal.name == reference.name
-        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry), write=same))
+        hosts = stack.enter_context(Hosts())
+        store = stack.enter_context(
+            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same)
+        )
         fetched = fetch_artifact(store, reference)
         plan = plan_rewording(fetched, store, dialect, concurrency, progress)
-        place = store if same else stack.enter_context(open_store(goal, registry, create=True))
+        place = store if same else stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
         place.notes = settings.cache_dir() if cache else None
         digests = stack.enter_context(DigestCache(place.notes))
         return reword_into(plan, fetched, store, reference, place, goal, dialect, digests, concurrency, progress)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import InvalidReference, OcibridgeError, UsageError
-from ..oci import LayoutReference, Reference, RegistryReference, parse_reference
+from ..oci import LayoutReference, Reference, parse_reference
 from ..stores.base import Store
 from ..stores.missing import naming_tags
+from ..stores.registry.hosts import Hosts
 from ..transfer import Progress
 from ..transfer.carry import Carried, Carrier, CarryOptions
 from ..transfer.graph import Node, read_node
@@ -21,7 +22,7 @@ from .reports import CopiedSibling, CopyReport
 from .sources import open_store, other_side
 
 if TYPE_CHECKING:
-    from ..stores.registry import Hosts, RegistryOptions
+    from ..stores.registry import RegistryOptions
 
 SIBLINGS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
 """What stands beside a model, and what its tag has after that of the model."""
@@ -89,12 +90,12 @@ def copy(
     if source_registry is None:
         source_registry = other_side(origin, goal, registry)
     with ExitStack() as stack:
-        hosts = _hosts(stack, origin, goal)
-        home = stack.enter_context(_open(origin, source_registry, hosts, create=False))
+        hosts = stack.enter_context(Hosts())
+        home = stack.enter_context(open_store(origin, source_registry, hosts=hosts))
         if isinstance(goal, LayoutReference):
             with naming_tags(home, origin.version):
                 home.resolve(origin.version)  # what is not there makes no new layout
-        place = stack.enter_context(_open(goal, registry, hosts, create=True))
+        place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
         place.notes = settings.cache_dir()
         carrier = Carrier(home, place, options, Shared(), progress)
         with place.batch():
@@ -111,23 +112,6 @@ def _goal(origin: Reference, target: Reference) -> Reference:
     if target.tag is not None or (origin.digest is not None and origin.tag is None):
         return target
     return replace(target, tag=origin.tag or origin.version)
-
-
-def _hosts(stack: ExitStack, *references: Reference) -> Hosts | None:
-    """Connections for both sides, where one of them is in a registry."""
-    if not any(isinstance(each, RegistryReference) for each in references):
-        return None
-    from ..stores.registry import Hosts
-
-    return stack.enter_context(Hosts())
-
-
-def _open(reference: Reference, registry: RegistryOptions | None, hosts: Hosts | None, *, create: bool) -> Store:
-    if isinstance(reference, LayoutReference):
-        return open_store(reference, create=create)
-    from ..stores.registry import RegistryStore
-
-    return RegistryStore(reference, registry, hosts)
 
 
 def carry_siblings(carrier: Carrier, origin: Reference, goal: Reference, root: Carried) -> list[tuple[str, Carried]]:

@@ -51,7 +51,7 @@ def _option(scheme: str, host: str) -> str:
     return " --no-plain-http" if scheme == "https" and loopback else ""
 
 
-def login(host: str, username: str, password: str, *, registry: RegistryOptions | None = None) -> None:
+def login(host: str, username: str, password: str, *, registry: RegistryOptions | None = None) -> bool:
     """Prove credentials against a registry, then store them.
 
     Args:
@@ -59,6 +59,9 @@ def login(host: str, username: str, password: str, *, registry: RegistryOptions 
         username: User name.
         password: Password or token; reaches that registry and its token service only.
         registry: TLS, and which file to store in.
+
+    Returns:
+        Whether the registry asked for them; one that answers to everybody has proven nothing.
 
     Raises:
         UsageError: the host is none; see `check_host`.
@@ -68,7 +71,7 @@ def login(host: str, username: str, password: str, *, registry: RegistryOptions 
     check_host(host, "login")
     from ..stores import registry as registries
 
-    registries.login(host, username, password, registry or registries.RegistryOptions())
+    return registries.login(host, username, password, registry).proven
 
 
 def logout(host: str, *, registry: RegistryOptions | None = None) -> bool:

@@ -31,7 +31,7 @@ from .reports import AlsoReport
 from .sources import other_side
 
 if TYPE_CHECKING:
-    from ..stores.registry import RegistryOptions
+    from ..stores.registry import Hosts, RegistryOptions
 
 LOCAL = "ollama:"
 REMOTE = "ollama://"
@@ -66,7 +66,10 @@ def parse_ollama(text: str) -> OllamaSource:
 
 @contextmanager
 def open_ollama(
-    source: OllamaSource, options: ReadOptions, registry: RegistryOptions | None = None
+    source: OllamaSource,
+    options: ReadOptions,
+    registry: RegistryOptions | None = None,
+    hosts: Hosts | None = None,
 ) -> Iterator[tuple[Model, Store | None]]:
     """Read a model; its files can be opened inside the block.
 
@@ -76,6 +79,7 @@ def open_ollama(
         source: The model.
         options: See `read_ollama`.
         registry: How to talk to the registry.
+        hosts: What is known of registry hosts, which all stores of a command share.
 
     Returns:
         The model, and the repository that its blobs are in, if it is one.
@@ -89,10 +93,10 @@ def open_ollama(
     if not source.remote:
         yield read_local(str(name), options), None
         return
-    from ..stores.registry import RegistryOptions, RegistryStore
+    from ..stores.registry import RegistryStore
 
     reference = RegistryReference(name.host, name.repository)
-    with RegistryStore(reference, registry or RegistryOptions(), accept=(MEDIA_TYPE_DOCKER_MANIFEST,)) as store:
+    with RegistryStore(reference, registry, hosts, (MEDIA_TYPE_DOCKER_MANIFEST,)) as store:
         _, manifest = store.fetch_manifest(name.tag)
         yield read_ollama(manifest, name, partial(BlobContent, store), options), store
 

@@ -19,6 +19,7 @@ from ..errors import UsageError
 from ..formats.base import ReadOptions
 from ..model import Model, Role
 from ..oci import Reference, parse_reference
+from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
 from .artifacts import stored_layers
 from .pushed import PushReport, pushed_layers
@@ -131,11 +132,12 @@ def push(
         keep_archive=exact,
     )
     with ExitStack() as stack:
-        model, home = stack.enter_context(open_source(found, reading, registry, reference))
+        hosts = stack.enter_context(Hosts())
+        model, home = stack.enter_context(open_source(found, reading, registry, reference, hosts))
         beside = _ollama_sibling(model, reference) if "ollama" in also else None
         plan = draft(model, options)
-        mounts = [stack.enter_context(open_store(each, registry)) for each in places]
-        store = stack.enter_context(open_store(reference, registry, create=True))
+        mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
+        store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True))
         notes = settings.cache_dir() if cache else None
         store.notes = notes
         digests = stack.enter_context(DigestCache(notes))

@@ -19,7 +19,7 @@ from ..paths import show
 
 if TYPE_CHECKING:
     from ..stores.base import Store
-    from ..stores.registry import RegistryOptions
+    from ..stores.registry import Hosts, RegistryOptions
     from .ollama import OllamaSource
 
 OLLAMA = "ollama:"
@@ -59,6 +59,7 @@ def open_source(
     options: ReadOptions,
     registry: RegistryOptions | None = None,
     target: Reference | None = None,
+    hosts: Hosts | None = None,
 ) -> Iterator[tuple[Model, Store | None]]:
     """Read a source; its files can be opened inside the block.
 
@@ -67,6 +68,7 @@ def open_source(
         options: See `ReadOptions`.
         registry: How to talk to a registry that the model is in, or that `target` is in.
         target: Where the model goes, if it goes anywhere.
+        hosts: See `open_store`.
 
     Returns:
         The model, and the store that its files are blobs of, if it is read from one.
@@ -81,7 +83,7 @@ def open_source(
         return
     from .ollama import open_ollama, source_registry
 
-    with open_ollama(source, options, source_registry(source, target, registry)) as opened:
+    with open_ollama(source, options, source_registry(source, target, registry), hosts) as opened:
         yield opened
 
 
@@ -178,13 +180,19 @@ def other_side(source: Reference, target: Reference, registry: RegistryOptions |
 
 
 def open_store(
-    reference: Reference, registry: RegistryOptions | None = None, *, create: bool = False, write: bool = False
+    reference: Reference,
+    registry: RegistryOptions | None = None,
+    *,
+    hosts: Hosts | None = None,
+    create: bool = False,
+    write: bool = False,
 ) -> Store:
     """The store that a reference names.
 
     Args:
         reference: Only the place counts, not tag or digest.
         registry: How to talk to a registry.
+        hosts: What is known of registry hosts, which all stores of a command share.
         create: Whether a layout that does not exist may be made.
         write: Whether one that exists is written to, too.
     """
@@ -203,4 +211,4 @@ def open_store(
     assert isinstance(reference, RegistryReference)
     from ..stores.registry import RegistryOptions, RegistryStore
 
-    return RegistryStore(reference, registry or RegistryOptions())
+    return RegistryStore(reference, registry or RegistryOptions(), hosts)

@@ -52,7 +52,7 @@ def thin_sink(
         store.read_blob(layers[MANIFEST].descriptor, options.limits.metadata), owner, options.limits.metadata
     )
     linked = linked_files(artifact.model, manifest.rows, owner)
-    start = f"{base_url(reference.host, registry.plain_http if registry else None)}/v2/{reference.repository}/blobs"
+    start = f"{base_url(reference.host, registry)}/v2/{reference.repository}/blobs"
 
     def url_of(sha256: str) -> str:
         return f"{start}/sha256:{sha256}"

@@ -16,6 +16,7 @@ from ..layers import StoredLayer, without_prefix
 from ..oci import Reference, parse_reference
 from ..paths import check_path, show
 from ..stores.base import Store
+from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, Task, Workers, reported
 from ..verbs.artifacts import Fetched, fetch_artifact
 from ..verbs.image import publish_image, sibling_reference
@@ -77,11 +78,14 @@ def volume_prepare(
     progress = progress or Progress()
     with ExitStack() as stack:
         same = goal.name == reference.name
-        store = stack.enter_context(open_store(reference, other_side(reference, goal, registry), write=same))
+        hosts = stack.enter_context(Hosts())
+        store = stack.enter_context(
+            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same)
+        )
         checked = checked_artifact(store, reference, concurrency, progress)
         home = store
         if not same:
-            home = stack.enter_context(open_store(goal, registry, create=True))
+            home = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
         home.notes = settings.cache_dir() if cache else None
         return prepare_into(
             checked,

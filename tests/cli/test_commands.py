@@ -146,13 +146,25 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
 
 def test_login_and_logout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[object] = []
-    monkeypatch.setattr("ocibridge.verbs.login.login", lambda *args, **_: given.append(args))
-    for extra, printed in (([], "logged in to r.example as me\n"), (["--json"], None)):
+    open_to_all = "stored the login of me; r.example answers without one, so it could not be checked\n"
+    for proven, extra, printed in (
+        (True, [], "logged in to r.example as me\n"),
+        (True, ["--json"], None),
+        (False, [], open_to_all),
+        (False, ["--json"], None),
+    ):
+
+        def login(*args: object, _proven: bool = proven, **_: object) -> bool:
+            given.append(args)
+            return _proven
+
+        monkeypatch.setattr("ocibridge.verbs.login.login", login)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"secret\n")))
         outcome = run("login", "r.example", "-u", "me", "--password-stdin", *extra)
         assert outcome.status == 0
-        assert outcome.out == printed or json.loads(outcome.out) == {"host": "r.example", "username": "me"}
-    assert given == [("r.example", "me", "secret")] * 2
+        told = {"host": "r.example", "username": "me", "proven": proven}
+        assert outcome.out == printed or json.loads(outcome.out) == told
+    assert given == [("r.example", "me", "secret")] * 4
 
     for removed, sentence in ((True, "removed the credentials for r.example\n"), (False, "there were no credentials")):
         monkeypatch.setattr("ocibridge.verbs.login.logout", lambda *_, _answer=removed, **__: _answer)

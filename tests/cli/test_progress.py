@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import logging
 import sys
 import threading
 
@@ -218,3 +219,30 @@ def test_the_mode_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen("auto", as_json=True) is Bars
     monkeypatch.setattr(sys, "stderr", None)
     assert chosen("auto") is Progress
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("plain", "ocibridge: r.example has sent nothing for 10 s\n"),
+        ("json", '{"event": "note", "text": "r.example has sent nothing for 10 s"}\n'),
+        ("none", ""),
+    ],
+)
+def test_what_the_package_warns_of_is_shown_while_something_runs(
+    mode: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("ocibridge")
+    with shown(argparse.Namespace(quiet=False, json=False, progress=mode)):
+        log.warning("%s has sent nothing for %.0f s", "r.example", 10.0)
+    log.warning("nobody watches any more")
+    assert capsys.readouterr().err == expected
+
+
+def test_bars_leave_notes_above_them() -> None:
+    out = io.StringIO()
+    bars = Bars(Console(file=out, force_terminal=True, width=80))
+    bars.plan("uploading", 1, MiB)
+    bars.note("r.example has sent nothing for 10 s [bold]")
+    bars.close()
+    assert "ocibridge: r.example has sent nothing for 10 s [bold]" in out.getvalue()

@@ -60,7 +60,7 @@ def test_a_layout_needs_neither_a_registry_nor_bars(carton: Path, tmp_path: Path
     pulled = imported("pull", layout, tmp_path / "pulled.carton", "--quiet")
     for modules in (pushed, pulled):
         assert CARTON in modules
-        assert modules & (NETWORK | {MLSTEAM, FOLDER, "ocibridge.stores.registry"}) == set()
+        assert modules & (NETWORK | {MLSTEAM, FOLDER, "oras", "ocibridge.stores.registry.client"}) == set()
 
 
 def test_a_folder_needs_no_other_format_and_no_report_of_another_verb(tmp_path: Path) -> None:

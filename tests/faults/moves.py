@@ -25,7 +25,7 @@ NAME = "models/digits"
 WEIGHT = "model/weights.bin"
 OPTIONS = RegistryOptions(
     plain_http=True,
-    retries=Retry(attempts=4, first=0.01, longest=0.05, patience=5.0),
+    retries=Retry(attempts=4, first=0.01, longest=0.05, longest_retry_after=5.0),
     timeouts=Timeouts(connect=5.0, read=1.5, commit=1.5, write=1.5, rate=256, window=60.0),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,11 @@ class Pieces(Reply):
 @dataclass(frozen=True)
 class Raw(Reply):
     """Bytes in place of an answer; the line is dropped behind them."""
+
+
+@dataclass(frozen=True)
+class Reset(Pieces):
+    """An answer after whose pieces the connection is reset, as soon as they had the time to arrive."""
 
 
 @dataclass
@@ -78,6 +84,8 @@ class Server(FaultServer):
 
     def __init__(self, name: str = "127.0.0.1") -> None:
         super().__init__(asked_as(name))
+        # No FIN before a reset.
+        self._server.shutdown_request = self._server.close_request  # type: ignore[method-assign]
         self.faults: list[Fault] = []
         self.stopping = threading.Event()
         self._turn = threading.Lock()
@@ -167,6 +175,9 @@ class Server(FaultServer):
                 handler.close_connection = True
                 return
             handler.wfile.write(piece)
+        if isinstance(reply, Reset):
+            self.stopping.wait(0.05)
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def __enter__(self: Running) -> Running:
         super().__enter__()

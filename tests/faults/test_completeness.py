@@ -101,6 +101,22 @@ COVERED: dict[str, tuple[str, ...]] = {
         "faults.test_lines::test_a_registry_that_is_away_for_a_while",
         "faults.test_lines::test_connections_that_are_reset",
     ),
+    # Proxies.
+    "HTTP proxies, tunnels, SOCKS5": (
+        "faults.test_proxies::test_http",
+        "faults.test_proxies::test_tunnels[HttpProxy]",
+        "faults.test_proxies::test_socks5[socks5h]",
+        "faults.test_registries::test_where_there_is_a_proxy_everything_goes_through_it",
+    ),
+    "NO_PROXY, and the proxy of each host": (
+        "faults.test_proxies::test_no_proxy",
+        "faults.test_proxies::test_a_redirect_goes_through_the_proxy_of_the_host_it_leads_to",
+    ),
+    "proxies that refuse, are not there, or cannot be proxies": (
+        "faults.test_proxy_messages::test_a_proxy_that_wants_other_credentials",
+        "faults.test_proxy_messages::test_a_proxy_that_is_not_there",
+        "faults.test_proxy_messages::test_schemes_that_are_not_known[socks]",
+    ),
     # Upload sessions.
     "lost sessions": ("faults.test_pushes::test_push[session-unknown]",),
     "answers that get lost": ("faults.test_pushes::test_push[answer-of-put-lost]",),
@@ -136,18 +152,48 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "https to http, into this machine": (
         "stores.registry.test_auth::test_tls_is_never_left",
-        "stores.registry.test_auth::test_registries_cannot_point_into_this_machine",
+        "stores.registry.test_host::test_registries_cannot_point_into_this_machine",
     ),
     "realms": ("faults.test_credentials::test_realms_that_are_none",),
     "paging": ("stores.registry.test_download::test_paging", "stores.registry.test_download::test_garbage_in_listings"),
+    # What was found from outside.
+    "transfers that always break at the same place": (
+        "faults.test_same_place::test_a_download_that_breaks_at_the_same_place_whatever_range_is_asked_for[stalls]",
+        "faults.test_same_place::test_an_upload_that_breaks_at_the_same_place_and_loses_its_session",
+    ),
+    "tokens for few requests, and four threads": (
+        "faults.test_short_tokens::test_four_threads_share_tokens_that_are_good_for_a_few_requests",
+        "faults.test_short_tokens::test_tokens_that_are_revoked_before_the_body_of_an_upload_is_read",
+        "faults.test_short_tokens::test_a_token_that_takes_long_for_one_repository_keeps_no_other_waiting",
+    ),
+    "HEAD of a blob refused": (
+        "faults.test_heads::test_blobs_that_are_new_are_pushed",
+        "faults.test_heads::test_blobs_that_are_known_are_not_sent_again",
+    ),
+    "TLS on loopback": (
+        "faults.test_loopback_tls::test_that_a_registry_speaks_tls_is_found_out",
+        "faults.test_loopback_tls::test_an_option_for_tls_means_tls_at_once[insecure]",
+    ),
+    "hosts that are no registries, logins that nobody asks for": (
+        "faults.test_web_servers::test_a_login_to_a_web_server_is_none",
+        "faults.test_web_servers::test_a_login_that_nobody_asks_for_is_stored_and_proves_nothing",
+    ),
+    "manifests altered on their way": (
+        "faults.test_altered::test_a_manifest_that_is_altered_on_the_way_is_pushed_again",
+    ),
     # The rest.
     "tags that move": ("faults.test_pulls::test_the_tag_moves_between_the_requests",),
     "warnings": (
         "faults.test_pulls::test_warnings_are_kept",
-        "stores.registry.test_notices::test_only_what_the_registry_itself_says_counts",
+        "stores.registry.test_host::test_only_what_the_registry_itself_says_counts",
     ),
     "secrets in answers": ("faults.test_credentials::test_a_registry_that_repeats_secrets",),
 }
+
+
+@pytest.fixture
+def way() -> None:
+    """None: nothing is sent here."""
 
 
 def cases(function: object) -> Iterator[str]:

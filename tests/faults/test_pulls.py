@@ -229,7 +229,7 @@ def test_warnings_are_kept(pushed: Registry, moves: Moves) -> None:
         assert isinstance(store, RegistryStore)
         store.fetch_manifest("v1")
         store.fetch_manifest("v1")
-        assert store.repository.host.warnings == ["moves on Monday"]
+        assert store.host.warnings == ["moves on Monday"]
 
 
 def test_storage_elsewhere_that_misbehaves(moves: Moves, run: Run) -> None:

@@ -164,14 +164,16 @@ CASES = [
     Case("head-lies", "HEAD", "/blobs/", says(200, length=False), "MANIFEST_BLOB_UNKNOWN.*push again", {"times": EVER}),
     Case("head-of-another-size", "HEAD", "/blobs/", says(200, headers={"Content-Length": "7"}), more={"times": EVER}),
     # Answers that are none.
-    Case("no-http", "POST", UPLOADS, lambda s, t: Raw(200, b"SSH-2.0-x\r\n\r\n"), "spoke no HTTP", {"times": EVER}),
+    Case(
+        "no-http", "POST", UPLOADS, lambda s, t: Raw(200, b"SSH-2.0-x\r\n\r\n"), "sent no valid HTTP", {"times": EVER}
+    ),
     Case("no-http-once", "POST", UPLOADS, lambda s, t: Raw(200, b"\x15\x03\x01\x00\x02\x02\x0a")),
     Case(
         "endless-headers",
         "POST",
         UPLOADS,
         lambda s, t: Raw(202, b"HTTP/1.1 202 OK\r\n" + b"X: " + b"x" * 300_000),
-        "spoke no HTTP|broke the connection",
+        "sent no valid HTTP|broke the connection",
         {"times": EVER},
     ),
     Case(
@@ -179,7 +181,7 @@ CASES = [
         "POST",
         UPLOADS,
         lambda s, t: Raw(202, b"HTTP/1.1 202 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
-        "spoke no HTTP",
+        "sent no valid HTTP",
         {"times": EVER},
     ),
     Case("endless-refusal", "POST", UPLOADS, lambda s, t: endless(400), "status 400", {"times": EVER}),

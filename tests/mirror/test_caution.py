@@ -14,11 +14,12 @@ import pytest
 
 import ocibridge
 from ocibridge.errors import StoreError
-from ocibridge.mirror import units, work
+from ocibridge.mirror import work
 from ocibridge.mirror.executors import executor_of
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.sites import Sites
 from ocibridge.stores.layout import LayoutStore
 
 from ..registry import RegistryServer
@@ -109,10 +110,10 @@ def test_backups_of_another_entry_stay(sides: Sides) -> None:
 def test_a_registry_that_cannot_be_listed_is_a_failure_and_nothing_below_its_target_is_deleted(
     sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(_: object) -> list[str]:
+    def away(*_: object) -> list[str]:
         raise StoreError("the registry lists nothing")
 
-    monkeypatch.setattr(units, "repositories", away)
+    monkeypatch.setattr(Sites, "repositories", away)
     put(sides.source, sides.repository, "v1", [b"1"])
     put(sides.target, sides.repository, "from-the-other", [b"2"])
     path = sides.write(

@@ -97,7 +97,7 @@ def test_news_of_hosts_are_told_once(path: Path, source: RegistryServer, reposit
         there = sites.store(parse_reference(f"{source.host}/{repository}:v1"))
         assert isinstance(there, RegistryStore)
         assert sites.news() == []
-        there.repository.host._notices.add({"warning": '299 - "it moves"'})
+        there.host.responded({"warning": '299 - "it moves"'})
         assert sites.news() == sites.warnings() == [f"{source.host} says: it moves"]
         assert sites.news() == []
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from ocibridge.content import Reader
-from ocibridge.oci import Descriptor, sha256_digest
+from ocibridge.oci import Descriptor, RegistryReference, sha256_digest
 from ocibridge.settings import Limits
-from ocibridge.stores.registry.hosts import Hosts
-from ocibridge.stores.registry.options import Manners, RegistryOptions, Retry
-from ocibridge.stores.registry.repository import Repository
+from ocibridge.stores.registry import Hosts, RateLimits, RegistryOptions, RegistryStore, Retry
 
 from .registry.fault_server import FaultServer, Reply
 
@@ -25,7 +24,7 @@ PATH = f"/v2/r/blobs/{BLOB.digest}"
 MANIFEST = "/v2/r/manifests/v1"
 WAIT = 60.0
 
-Make = Callable[..., Repository]
+Make = Callable[..., RegistryStore]
 
 
 @pytest.fixture
@@ -42,6 +41,10 @@ def other() -> Iterator[FaultServer]:
         yield running
 
 
+def store_for(host: str, options: RegistryOptions, hosts: Hosts) -> RegistryStore:
+    return RegistryStore(RegistryReference(host, "r"), options, hosts)
+
+
 def fill(server: FaultServer) -> None:
     server.on("GET", PATH, Reply(200, DATA))
     server.on("HEAD", PATH, Reply(200, DATA))
@@ -54,23 +57,34 @@ def fill(server: FaultServer) -> None:
 def make(server: FaultServer) -> Iterator[Make]:
     with Hosts() as hosts:
 
-        def made(at: FaultServer = server, limits: Limits | None = None, **manners: Any) -> Repository:
+        def made(at: FaultServer = server, limits: Limits | None = None, **rates: Any) -> RegistryStore:
             retry = Retry(attempts=3, first=0.001)
-            options = RegistryOptions(retries=retry, manners=Manners(**manners), limits=limits or Limits())
-            return Repository(hosts.get(at.host, options), "r")
+            options = RegistryOptions(retries=retry, rate_limits=RateLimits(**rates), limits=limits or Limits())
+            return store_for(at.host, options, hosts)
 
         yield made
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as running:
+        yield running
+
+
+def all_of(futures: list[Future[Any]]) -> None:
+    for each in futures:
+        each.result(timeout=WAIT)
 
 
 @dataclass(frozen=True)
 class Elsewhere:
     """The bytes of a blob, opened while they are sent to another place."""
 
-    source: Repository
+    source: RegistryStore
     begun: threading.Barrier | None = None
     size: int = len(DATA)
 
     def open(self, offset: int = 0) -> Reader:
         if self.begun is not None:
             self.begun.wait(WAIT)
-        return self.source.open_blob(BLOB, offset)
+        return self.source.resume_blob(BLOB, offset)

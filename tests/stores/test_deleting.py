@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,7 @@ from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Ind
 from ocibridge.stores.archive import ArchiveStore
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
-from ocibridge.stores.registry import Hosts, RegistryOptions, RegistryStore
-from ocibridge.stores.registry.catalog import repositories
+from ocibridge.stores.registry import Hosts, RegistryClient, RegistryStore
 
 from ..registry import RegistryServer
 from .registry.fault_server import FaultServer, Reply
@@ -172,7 +172,7 @@ def test_repositories_of_a_registry(registry: RegistryServer, repository: str) -
     with Hosts() as hosts:
         for name in names:
             MODEL.push(RegistryStore(RegistryReference(registry.host, name), hosts=hosts), "v1")
-        assert set(names) <= set(repositories(hosts.get(registry.host, RegistryOptions())))
+        assert set(names) <= set(RegistryClient(hosts=hosts).list_repositories(registry.host))
 
 
 def test_pages_of_repositories(server: FaultServer) -> None:
@@ -183,8 +183,8 @@ def test_pages_of_repositories(server: FaultServer) -> None:
         return Reply(200, b'{"repositories":["a","b"]}', {"Link": '</v2/_catalog?last=b&n=2>; rel="next"'})
 
     server.on("GET", "/v2/_catalog", page)
-    with Hosts() as hosts:
-        assert list(repositories(hosts.get(server.host, RegistryOptions()))) == ["a", "b", "c"]
+    with closing(RegistryClient()) as client:
+        assert list(client.list_repositories(server.host)) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def test_lists_that_are_not_to_be_trusted(
     server: FaultServer, reply: Reply, kind: type[Exception], message: str
 ) -> None:
     server.on("GET", "/v2/_catalog", reply)
-    with Hosts() as hosts, pytest.raises(kind, match=message):
-        list(repositories(hosts.get(server.host, RegistryOptions())))
+    with closing(RegistryClient()) as client, pytest.raises(kind, match=message):
+        list(client.list_repositories(server.host))
 
 
 def test_an_empty_registry(server: FaultServer) -> None:
     server.on("GET", "/v2/_catalog", Reply(200, b'{"repositories":null}'))
-    with Hosts() as hosts:
-        assert list(repositories(hosts.get(server.host, RegistryOptions()))) == []
+    with closing(RegistryClient()) as client:
+        assert list(client.list_repositories(server.host)) == []
 
 
 def test_an_index_is_found_by_its_head(server: FaultServer, strange: RegistryStore) -> None:

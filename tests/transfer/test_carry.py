@@ -349,8 +349,9 @@ def test_what_was_believed_wrongly_is_found_out(source: RegistryStore, target: R
 
 
 def _delete_blob(store: RegistryStore, blob: Descriptor) -> None:
-    call = store.repository.call("DELETE", f"blobs/{blob.digest}", "deleting a blob", "delete,pull")
-    store.repository.host.request(call, accept=(202,))
+    path = f"blobs/{blob.digest}"
+    call = store.client.call(store.container, "DELETE", path, "deleting a blob", "delete,pull")
+    store.client.request(call, accept=(202,))
     assert not store.has_blob(blob)
 
 

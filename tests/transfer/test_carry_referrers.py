@@ -238,7 +238,7 @@ def test_without_a_list_of_tags_the_usual_ones_are_asked_for(
 
     for suffix in (".sbom", ".other"):
         sample(suffix.encode()).push(source, dashed(model.digest) + suffix)
-    with Untold(RegistryReference(source.repository.host.name, source.repository.name)) as untold:
+    with Untold(RegistryReference(source.host.name, source.container.repository)) as untold:
         carried = Carrier(untold, target, TAGS).carry("v1", "v1")
     assert carried.tags == (dashed(model.digest) + ".sbom", "v1")
 

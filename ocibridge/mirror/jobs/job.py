@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ...errors import InvalidReference, OcibridgeError, reading
 from ...oci import LayoutReference, Reference, sha256_digest
 from ...oci.reference import DEFAULT_TAG
-from ...stores.registry.options import Manners, RegistryOptions
+from ...stores.registry.options import RateLimits, RegistryOptions
 from .complaints import complaints
 from .jobcheck import conflicts, loop
 from .jobfile import Creds, JobFile, ModelFilter, NameFilter, Sync, TagFilter, merged
@@ -304,7 +304,7 @@ class _Loading:
                 key_file=self._pem(at, "clientKey", creds.client_key),
                 username=creds.user,
                 password=self._password(at, creds),
-                manners=Manners(concurrent=creds.req_concurrent, per_second=creds.req_per_sec),
+                rate_limits=RateLimits(concurrent=creds.req_concurrent, per_second=creds.req_per_sec),
             )
             if creds.client_key and not creds.client_cert:
                 self._problem((*at, "clientKey"), "a key needs its certificate; add clientCert")
@@ -373,8 +373,8 @@ class _Loading:
             host = canonical_host(entry.source.host)
             before = found.get(host, RegistryOptions())
             wait = (limit.retry or RETRY).total_seconds()
-            if before.manners.quota_min is not None:
-                wait = max(wait, before.manners.quota_wait)
-            least = max(limit.min, before.manners.quota_min or 0)
-            found[host] = replace(before, manners=replace(before.manners, quota_min=least, quota_wait=wait))
+            if before.rate_limits.quota_min is not None:
+                wait = max(wait, before.rate_limits.quota_wait)
+            least = max(limit.min, before.rate_limits.quota_min or 0)
+            found[host] = replace(before, rate_limits=replace(before.rate_limits, quota_min=least, quota_wait=wait))
         return found

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request body that can be sent again."""
+"""Request bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import cast
 
-from ...content import Content, chunks
+import httpx
+
+from ...content import BytesContent, Content, chunks
 from ...errors import IntegrityError
 from ...model import ByteCount, ignore_bytes
 from ...settings import KiB
@@ -78,3 +80,43 @@ class ContentBody:
             "the source changed its size while it was read",
             hint="run the command again once nothing writes to it",
         )
+
+
+class BodyConsumed(httpx.TransportError):
+    """A body was asked for again, which it cannot be."""
+
+
+class OnceBody(ContentBody):
+    """A body that can be sent once.
+
+    Args:
+        pieces: The bytes.
+        length: Their number.
+        on_bytes: See `ContentBody`.
+    """
+
+    def __init__(self, pieces: Iterator[memoryview | bytes], length: int, on_bytes: ByteCount) -> None:
+        super().__init__(BytesContent(b""), 0, length, on_bytes)
+        self._pieces = pieces
+        self._consumed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes.
+
+        Raises:
+            BodyConsumed: they were sent before.
+            IntegrityError: there are more than there should be.
+        """
+        if self._consumed:
+            raise BodyConsumed("the body cannot be sent again")
+        self._consumed = True
+        left = self.length
+        for piece in self._pieces:
+            view = memoryview(piece)
+            for start in range(0, len(view), SEND_SIZE):
+                part = as_piece(view[start : start + SEND_SIZE])
+                left -= len(part)
+                if left < 0:
+                    raise self._changed()
+                yield part
+                self._on_bytes(len(part))

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts that a program speaks to, each with one set of connections, tokens and back-off."""
+"""The hosts that a command speaks to. Nothing is imported before one is."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from .backoff import HostStats
-from .http import Host
 from .options import RegistryOptions
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .limits import Permits
+    from .retry import HostStats
 
 
 class Hosts:
-    """The hosts in use, shared by several stores; closing it closes them.
+    """The hosts in use, shared by all stores of a command; closing it closes them.
 
     Example:
         >>> with Hosts() as hosts:
@@ -24,14 +27,19 @@ class Hosts:
 
     def __init__(self) -> None:
         self._hosts: dict[tuple[str, RegistryOptions], Host] = {}
+        self._permits: Permits | None = None
         self._lock = threading.Lock()
 
     def get(self, name: str, options: RegistryOptions) -> Host:
         """The one `Host` of this name and these options."""
+        from .host import Host
+        from .limits import Permits
+
         with self._lock:
             key = (name, options)
             if key not in self._hosts:
-                self._hosts[key] = Host(name, options)
+                self._permits = self._permits or Permits()
+                self._hosts[key] = Host(name, options, self._permits)
             return self._hosts[key]
 
     @property
@@ -40,7 +48,7 @@ class Hosts:
         with self._lock:
             found: dict[str, HostStats] = {}
             for host in self._hosts.values():
-                found[host.name] = found.get(host.name, HostStats()) + host.stats
+                found[host.name] = found[host.name] + host.stats if host.name in found else host.stats
             return found
 
     def close(self) -> None:
@@ -57,8 +65,3 @@ class Hosts:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def without_secrets(options: RegistryOptions) -> RegistryOptions:
-    """The same options without user and password, for another host than the one they were given for."""
-    return replace(options, username=None, password=None)

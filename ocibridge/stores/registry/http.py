@@ -1,49 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way to a registry host: connections, TLS, timeouts, redirects, retries. No request leaves by another."""
+"""How requests to a registry are sent: tokens, redirects, limits, retries. No request leaves by another way."""
 
 from __future__ import annotations
 
-import math
-import re
-import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from functools import partial
+from typing import Any
 
 import httpx
+import oras.provider
 
 from ...about import USER_AGENT
-from ...errors import LimitError, OcibridgeError, StoreError, UsageError
+from ...errors import LimitError, OcibridgeError, StoreError
 from ...settings import KiB, MiB
-from .auth import Authenticator, Scope
-from .backoff import Backoff, HostStats, allowed_tries, exhausted, is_transient, pause, retry_after
+from .auth import Scope, parse_challenges
 from .body import ContentBody
-from .connections import Connections, decoded
-from .credentials import CredentialSources
-from .lines import interrupt
-from .messages import Patience, Reply, Request, Site, Stream, say_where
-from .notices import Notices
-from .options import RegistryOptions, Timeouts, base_url, is_local
+from .errors import error_code, error_from_exception, error_from_response, proxy_refused
+from .host import UNSAFE, Host
+from .hosts import Hosts
+from .options import RegistryOptions, without_secrets
 from .pace import Pace, SteadyBody
-from .problems import Answer, broken, refused
-
-if TYPE_CHECKING:
-    from .quota import Turns
+from .proxies import proxy_for
+from .retry import Attempts, Problem, is_transient
 
 MAX_REDIRECTS = 5
-LANES = 6
-"""Pieces of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
+MAX_REFUSALS = 20
+"""Tokens that may be refused in a row, each after other requests had it, before a request is given up."""
 _FOLLOWED = {301: ("GET", "HEAD"), 302: ("GET", "HEAD"), 303: ("GET", "HEAD"), 307: None, 308: None}
 """Redirects, and the methods for which they are followed; None is any."""
 _ERROR_BODY = 64 * KiB
-_AS_IT_STANDS = re.compile(r"/v2/[A-Za-z0-9._~:/?=&%+,;@!$'()*-]*")
+_DECODED = 16 * KiB
 _SMALL = 16 * KiB
 _OURS = ("host", "content-length", "transfer-encoding")
-"""Header fields that nobody else says: they tell where a request ends, and whom it is for."""
-_UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
+"""Fields that nobody else says: where a request ends, and whom it is for."""
+_OF_THE_MESSAGE = (b"content-encoding", b"transfer-encoding")
+"""Fields that are true of a body as it is sent, and not of one in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +46,21 @@ class Call:
     """A request, as often as it has to be sent.
 
     Attributes:
+        host: The registry.
         method: HTTP method.
-        url: Path on the registry host, or a whole URL.
+        url: Path on the registry, or a whole URL.
         what: The operation for messages, as a noun: `pulling the manifest v1`.
         owner: Whose operation it is: host and repository.
         scope: What the token has to allow; None, for a token server, sends no credentials whatever the host, and
-            never waits for its turn (`Manners`).
-        headers: Request headers.
-        body: Request body.
-        limit: Largest body accepted in an answer, in bytes.
+            never waits for a permit (`RateLimits`).
+        headers: Fields of the request.
+        body: Body of the request; one that is iterated can be so again.
+        limit: Largest body accepted in a response that is read as a whole, in bytes; None is any.
         follow: Whether redirects are followed.
+        identity: Whether the body must come without a `Content-Encoding`, which would change its bytes.
     """
 
+    host: Host
     method: str
     url: str
     what: str
@@ -70,376 +68,313 @@ class Call:
     scope: Scope | None = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | ContentBody | None = None
-    limit: int = 4 * MiB
+    limit: int | None = 4 * MiB
     follow: bool = True
+    identity: bool = False
 
 
-class Host:
-    """Everything that one registry host has in this process: connections, tokens, back-off.
+class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
+    """An ORAS client whose every request goes through one `httpx.Client` a host.
 
     Args:
-        name: Host with its port, as the user wrote it.
+        hostname: Registry host with its port; credentials in `options` are for this host only.
         options: See `RegistryOptions`.
-
-    Attributes:
-        origin: Its address.
-        base: The same as text, without a slash at its end.
-        site: Where its lines lead.
-        latency: The least number of seconds that a connection took to be made, or an answer to begin; 0 where requests
-            are limited (`Manners`), so that no blob is asked for piece by piece.
-        lanes: Permits to read ahead.
-
-    Raises:
-        UsageError: the options cannot work.
-        SourceError: a certificate file cannot be read.
+        hosts: What is known of hosts, to share with other clients; whoever made it closes it. None makes its own.
     """
 
-    def __init__(self, name: str, options: RegistryOptions) -> None:
-        self.name = name
-        self.options = options
-        try:
-            self.origin = httpx.URL(base_url(name, options.plain_http))
-        except httpx.InvalidURL as exc:
-            raise UsageError(f"{name} is not a valid registry host ({exc})") from None
-        self.site = Site.of(self.origin)
-        self.base = str(self.origin).rstrip("/")
-        self.backoff = Backoff()
-        self._notices = Notices()
-        self.auth = Authenticator(self.name, self.origin, CredentialSources(name, options), self._exchange_token)
-        manners, timeouts = options.manners, options.timeouts
-        self._turns: Turns | None = None
-        self.latency = math.inf
-        if manners.limited:
-            from .quota import Turns  # few need it
+    def __init__(
+        self, hostname: str | None = None, options: RegistryOptions | None = None, hosts: Hosts | None = None
+    ) -> None:
+        self._options = options or RegistryOptions()
+        self._owns_hosts = hosts is None
+        self._hosts = hosts or Hosts()
+        self._known: dict[str, Host] = {}
+        super().__init__(hostname=hostname)
+        if self._owns_hosts:
+            # Nobody closes the stock client: its connections go with it.
+            weakref.finalize(self, self._hosts.close)
 
-            self._turns = Turns(manners, self.backoff)
-            self.latency = 0.0
-        self._patience = Patience(timeouts.connect, timeouts.read, timeouts.write)
-        self._commit_patience = self._patience._replace(read=timeouts.commit)
-        self.lanes = threading.Semaphore(LANES)
-        self._lock = threading.Lock()
-        self._lines: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._own: Connections | None = None
-        self._foreign: Connections | None = None
+    def host(self, name: str) -> Host:
+        """What is known of a registry host."""
+        host = self._known.get(name)
+        if host is None:
+            options = self._options if name == self.hostname else without_secrets(self._options)
+            host = self._known[name] = self._hosts.get(name, options)
+        return host
 
-    @property
-    def stats(self) -> HostStats:
-        """What was asked of the host so far."""
-        return self.backoff.tally.stats
+    def close(self) -> None:
+        """Give back connections, unless they are shared."""
+        self.session.close()
+        if self._owns_hosts:
+            self._hosts.close()
 
-    @property
-    def warnings(self) -> list[str]:
-        """What the registry wants its users to know, bounded, without secrets ("Warnings")."""
-        return [self.auth.redact(text) for text in self._notices.texts]
+    # Whole responses.
 
-    def request(self, call: Call, accept: tuple[int, ...] | None = (200,)) -> Answer:
-        """Send until there is an answer with one of the statuses in `accept`; None accepts what is not transient.
+    def request(self, call: Call, accept: tuple[int, ...] | None = (200,)) -> httpx.Response:
+        """Send until there is a response with one of the statuses in `accept`; None accepts what is not transient.
+
+        Returns:
+            The response with its body in memory.
 
         Raises:
             StoreError: the registry refused, or could not be reached.
-            LimitError: the answer is larger than `call.limit`.
+            LimitError: the body is larger than `call.limit`.
         """
-        attempts = Attempts(self, call)
+        attempts = self.attempts(call)
         while True:
             try:
-                answer = self.once(call)
+                response = self.once(call)
             except httpx.HTTPError as exc:
                 attempts.failed(exc)
                 continue
-            if not is_transient(answer.status) if accept is None else answer.status in accept:
-                return answer
-            attempts.failed(answer)
+            status = response.status_code
+            if not is_transient(status) if accept is None else status in accept:
+                return response
+            attempts.failed(response)
 
-    def once(self, call: Call) -> Answer:
-        """Send once and read the answer, whatever its status.
+    def once(self, call: Call) -> httpx.Response:
+        """Send once and read the response, whatever its status.
 
         Raises:
-            httpx.HTTPError: the line broke.
+            httpx.HTTPError: the connection broke.
             OcibridgeError: see `request`.
         """
-        reply = self.open(call)
-        try:
-            return self.answer(call, reply)
-        finally:
-            reply.close()
+        with closing(self.open(call)) as response:
+            return self.read(call, response)
 
-    def answer(self, call: Call, reply: Reply) -> Answer:
-        """Read an open answer to its end; one that is no success only up to 64 KiB."""
-        limit = call.limit if reply.is_success else _ERROR_BODY
-        data = bytearray()
-        pace, start = Pace(self.options.timeouts), time.monotonic()
-        # A HEAD is read too: only an answer at its end gives its connection back.
-        try:
-            for piece in decoded(reply) if "content-encoding" in reply.headers else reply.body:
-                data += piece
-                now = time.monotonic()
-                pace.moved(len(piece), now - start)
-                start = now
-                if len(data) > limit:
-                    break
-        except httpx.HTTPError as exc:
-            say_where(exc, reply.request)
-            raise
-        if len(data) > limit and reply.is_success:
-            raise LimitError(
-                f"{call.owner}: the answer to {call.what} is larger than {limit} bytes",
-                hint="check the name; if it is right, do not trust this registry",
-            )
-        return Answer(reply.status, reply.headers, bytes(data[:limit]), reply.request.where)
-
-    def open(self, call: Call) -> Reply:
-        """Send once, follow redirects, and give the answer with its body unread. The caller closes it."""
-        if self._turns is None or call.scope is None:
-            return self._open(call)
-        turn = self._turns.take(self._look)
-        try:
-            reply = self._open(call)
-        except BaseException:
-            turn.end()
-            raise
-        reply.then(turn.end)
-        return reply
-
-    def _open(self, call: Call) -> Reply:
-        self.backoff.wait()
-        site, target = self.site, self.target(call.url)
-        if target is None:
-            url = self.url(call.url, call)
-            site, target = Site.of(url), url.raw_path.decode("ascii")
-        for _ in range(MAX_REDIRECTS + 1):
-            reply = self._send(call, site, target)
-            if site == self.site:
-                self._heed(call, reply)
-            methods = _FOLLOWED.get(reply.status, ())
-            location = reply.headers.get("location")
-            if not (call.follow and location) or (methods is not None and call.method not in methods):
-                return reply
-            try:
-                self.answer(call, reply)
-            finally:
-                reply.close()
-            url = self.url(location, call, httpx.URL(reply.request.where))
-            site, target = Site.of(url), url.raw_path.decode("ascii")
-        raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=_UNSAFE)
-
-    def target(self, url: str) -> str | None:
-        """Path and query of an address under the API of this host that can go out as it stands.
-
-        Most can, and to take them apart and put them together takes as long as sending them.
-        """
-        target = url.removeprefix(self.base)
-        return target if _AS_IT_STANDS.fullmatch(target) and "/." not in target else None
-
-    def url(self, target: str, call: Call, base: httpx.URL | None = None) -> httpx.URL:
-        """Resolve a path, `Location` or link that the registry gave.
+    def read(self, call: Call, response: httpx.Response) -> httpx.Response:
+        """A response with its body in memory; of one that is no success 64 KiB at most.
 
         Raises:
-            StoreError: it leads from HTTPS to HTTP, into this machine, or nowhere.
+            httpx.HTTPError: the connection broke.
+            LimitError: the body is larger than `call.limit`.
+            StoreError: the body is encoded, and must not be.
         """
-        if base is None and target.startswith("/v2/"):
-            target = self.base + target
-        ours = target.startswith(self.base + "/v2/")
-        base = base or self.origin
-        try:
-            # What is under the API of this host stays there: there is nothing to join.
-            url = httpx.URL(target if ours else urljoin(str(base), target))
-        except (httpx.InvalidURL, ValueError):
-            raise StoreError(
-                f"{call.owner}: {call.what} failed because the registry gave no valid address", hint=_UNSAFE
-            ) from None
-        if ours and base is self.origin:
-            return url
-        reason = None
-        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-            reason = "an address that is no plain web address"
-        elif url.scheme == "http" and base.scheme == "https":
-            reason = f"{url.host} without encryption"
-        elif is_local(url.host) and not is_local(self.origin.host):
-            reason = f"{url.host}, an address of this machine"
-        if reason:
-            raise StoreError(
-                f"{call.owner}: {call.what} failed because the registry pointed to {reason}",
-                hint=_UNSAFE,
-            )
-        return url
+        if call.identity and response.is_success:
+            check_identity(call, response)
+        limit = call.limit if response.is_success else _ERROR_BODY
+        data = bytearray()
+        pace, start = Pace(call.host.options.timeouts), time.monotonic()
+        # A HEAD is read too: only a response at its end gives its connection back.
+        for piece in _decoded(response):
+            data += piece
+            now = time.monotonic()
+            pace.moved(len(piece), now - start)
+            start = now
+            if limit is not None and len(data) > limit:
+                break
+        if limit is not None and len(data) > limit:
+            if response.is_success:
+                raise LimitError(
+                    f"{call.owner}: the response to {call.what} is larger than {limit} bytes",
+                    hint="check the name; if it is right, do not trust this registry",
+                )
+            del data[limit:]
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_MESSAGE]
+        return httpx.Response(response.status_code, headers=headers, content=bytes(data), request=response.request)
 
-    def error(self, call: Call, problem: Answer | Exception) -> OcibridgeError:
-        """The error to raise for an answer or exception that ends the operation."""
-        if isinstance(problem, OcibridgeError):
-            return problem
+    def attempts(self, call: Call, error: Callable[[Problem, int], OcibridgeError] | None = None) -> Attempts:
+        """The tries of a call; `error` makes the error that they end with, if it is not to be `self.error`."""
+        host = call.host
+        return Attempts(host.backoff, host.options.retries, error or partial(self.error, call))
+
+    def error(self, call: Call, problem: Problem, tries: int = 1) -> OcibridgeError:
+        """The error to raise for a response or exception that ends an operation."""
+        host = call.host
         if isinstance(problem, Exception):
-            return broken(self._name_of(problem), call.owner, call.what, problem)
-        error = refused(self.name, call.owner, call.what, problem)
-        error.message = self.auth.redact(error.message)
-        if problem.status == 401:
-            error.hint = self.auth.advice
-        elif problem.status == 403 and self.auth.complaint:
-            error.hint = f"{error.hint}; {self.auth.complaint}"
+            name, answered = host.name, host.backoff.answered
+            url = (_url_of(problem) if isinstance(problem, httpx.RequestError) else None) or host.origin
+            if not host.is_own(url):
+                name, answered = url.netloc.decode("ascii", "replace"), False
+            return error_from_exception(name, call.owner, call.what, problem, answered, tries, proxy_for(url))
+        proxy = proxy_for(problem.url) if problem.status_code == 407 else None
+        if proxy is not None:
+            return proxy_refused(call.owner, proxy, "status 407, wrong credentials or none")
+        error = error_from_response(host.name, call.owner, call.what, problem)
+        error.message = host.auth.redact(error.message)
+        if problem.status_code == 400 and host.options.plain_http and error_code(problem)[0] is None:
+            error.hint = f"{error.hint}; if the registry speaks HTTPS, use --no-plain-http"
+        elif problem.status_code == 401:
+            error.hint = host.auth.advice
+        elif problem.status_code == 403 and host.auth.complaint:
+            error.hint = f"{error.hint}; {host.auth.complaint}"
         error.args = (error.message,)
         return error
 
-    def interrupt(self) -> None:
-        """Break every connection, so that all who wait for one stop at once; for another thread."""
-        self._stop()
-        with self._lock:
-            lines = list(self._lines)
-        for line in lines:
-            interrupt(line)
+    # Responses with their body unread.
 
-    def close(self) -> None:
-        """Give back all connections and wake all who wait."""
-        self._stop()
-        with self._lock:
-            for connections in (self._own, self._foreign):
-                if connections is not None:
-                    connections.close()
-
-    def _stop(self) -> None:
-        self.backoff.stop()
-        if self._turns is not None:
-            self._turns.wake()
-
-    def _name_of(self, exc: Exception) -> str:
-        """The host that an exception is about: this one, or where it sent us."""
-        try:
-            url = exc.request.url if isinstance(exc, httpx.RequestError) else self.origin
-        except RuntimeError:
-            return self.name  # raised outside of a request
-        return self.name if Site.of(url) == self.site else url.netloc.decode("ascii", "replace")
-
-    def _heed(self, call: Call, reply: Reply) -> None:
-        """Take from an answer of this host what concerns it as a whole."""
-        self._notices.add(reply.headers)
-        seconds = exhausted(reply.headers) or 0.0
-        if seconds and seconds <= self.options.retries.patience:
-            self.backoff.hold(seconds)
-        if self._turns is not None and call.scope is not None:
-            self._turns.heed(call, reply.headers)
-
-    def _look(self, call: Call) -> None:
-        reply = self._open(call)
-        try:
-            self.answer(call, reply)
-        finally:
-            reply.close()
-
-    def _send(self, call: Call, site: Site, target: str) -> Reply:
-        own = site == self.site
-        connections = self._connections(own)
-        request = self._request(call, site, target)
-        started = time.monotonic()
-        if not own or call.scope is None:
-            reply = self._pass(connections, request)
-        else:
-            used = self.auth.sign(request, call.scope)
-            reply = self._pass(connections, request, self._turns)
-            if reply.status == 401:
-                # Its line may be the one on which the token is asked for.
-                reply.keep(_ERROR_BODY)
-                if self.auth.challenged(request, reply, call.scope, used):
-                    reply = self._pass(connections, request, self._turns)
-        self.backoff.answered = True
-        if call.body is None:
-            self.latency = min(self.latency, time.monotonic() - started)
-        return reply
-
-    def _pass(self, connections: Connections, request: Request, turns: Turns | None = None) -> Reply:
-        if turns is not None:
-            turns.space()
-        self.backoff.tally.request()
-        return connections.send(request)
-
-    def _request(self, call: Call, site: Site, target: str) -> Request:
-        headers = {
-            "Host": site.netloc,
-            "User-Agent": USER_AGENT,
-            "Accept-Encoding": "identity",
-            "Accept": "*/*",
-        }
-        for name, value in call.headers.items():
-            if name.lower() not in _OURS:
-                headers[name.title()] = value
-        length, body = _body(call, self.options.timeouts)
-        patience = self._commit_patience if call.method == "PUT" else self._patience
-        return Request(call.method, site, target, headers, patience, length, body)
-
-    def _connected(self, line: Stream, seconds: float) -> None:
-        # No server thinks before it accepts a connection, so this is nearer to the length of the line.
-        self.latency = min(self.latency, seconds)
-        with self._lock:
-            self._lines.add(line)
-
-    def _connections(self, own: bool) -> Connections:
-        with self._lock:
-            if own:
-                self._own = self._own or Connections(self.options, True, self.origin, self._connected)
-                return self._own
-            self._foreign = self._foreign or Connections(self.options, False, self.origin, self._connected)
-            return self._foreign
-
-    def _exchange_token(self, url: str, headers: Mapping[str, str], form: bytes | None) -> Answer:
-        call = Call(
-            method="GET" if form is None else "POST",
-            url=url,
-            what="asking for a token",
-            owner=self.name,
-            scope=None,
-            headers=headers,
-            body=form,
-            limit=MiB,
-            follow=False,
-        )
-        return self.request(call, accept=None)
-
-
-def _body(call: Call, timeouts: Timeouts) -> tuple[int | None, Iterable[bytes]]:
-    """The length of a request's body, as far as one is announced, and the body."""
-    if not call.body:
-        return (0 if call.method in ("POST", "PUT", "PATCH") else None), ()
-    length, body = (len(call.body), (call.body,)) if isinstance(call.body, bytes) else (call.body.length, call.body)
-    return length, SteadyBody(body, timeouts) if length > _SMALL else body
-
-
-class Attempts:
-    """The tries of one operation, counted since it last got anywhere."""
-
-    def __init__(self, host: Host, call: Call) -> None:
-        self._host = host
-        self._call = call
-        self.failures = 0
-
-    def progress(self) -> None:
-        """The operation got further: start counting anew."""
-        self.failures = 0
-
-    def failed(self, problem: Answer | httpx.HTTPError, again: bool = False) -> None:
-        """Wait until the next try makes sense.
-
-        Args:
-            problem: What the last try ended with.
-            again: Whether another try can help although the status says that the same request cannot.
+    def open(self, call: Call) -> httpx.Response:
+        """Send once, follow redirects, and give the response with its body unread. The caller closes it.
 
         Raises:
-            StoreError: it never will, or not soon enough.
+            httpx.HTTPError: the connection broke.
+            OcibridgeError: the registry pointed to an address that is not safe, or its token server refused.
         """
-        self.failures += 1
-        retry, backoff = self._host.options.retries, self._host.backoff
-        if isinstance(problem, Answer):
-            tries = retry.attempts if again or is_transient(problem.status) else 1
+        limiter = call.host.limiter
+        if limiter is None or call.scope is None:
+            return self._follow(call)
+        permit = limiter.take(self._ask_quota)
+        try:
+            response = self._follow(call)
+        except BaseException:
+            permit.release()
+            raise
+        if response.is_closed:
+            permit.release()
         else:
-            # Who breaks a connection is there, even without an answer.
-            backoff.answered |= not isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout)
-            tries = allowed_tries(problem, retry, backoff.answered)
-        asked = retry_after(problem.headers) if isinstance(problem, Answer) else None
-        if asked is None and isinstance(problem, Answer) and problem.status == 429:
-            asked = exhausted(problem.headers)
-        if self.failures >= tries or (asked or 0.0) > retry.patience:
-            error = self._host.error(self._call, problem)
-            if asked and asked > retry.patience:
-                error.hint = f"the registry asks to wait {asked:.0f} seconds; try again after that"
-            raise error from (problem if isinstance(problem, Exception) else None)
-        backoff.tally.retry()
-        delay = max(pause(self.failures, retry), asked or 0.0)
-        if isinstance(problem, Answer) and problem.status in (429, 503):
-            backoff.hold(delay)
-        backoff.wait(delay)
+            response.stream = _Released(response.stream, permit.release)
+        return response
+
+    def _ask_quota(self, call: Call) -> None:
+        with closing(self._follow(call)) as response:
+            self.read(call, response)
+
+    def _follow(self, call: Call) -> httpx.Response:
+        host = call.host
+        host.backoff.wait()
+        url = host.resolve(call.url, f"{call.owner}: {call.what}")
+        for _ in range(MAX_REDIRECTS + 1):
+            response = self._authorized(call, url)
+            url = response.url
+            if host.limiter is not None and call.scope is not None and host.is_own(url):
+                host.limiter.responded(call, response.headers)
+            methods = _FOLLOWED.get(response.status_code, ())
+            location = response.headers.get("location")
+            if not (call.follow and location) or (methods is not None and call.method not in methods):
+                return response
+            with closing(response):
+                self.read(call, response)
+            url = host.resolve(location, f"{call.owner}: {call.what}", url)
+        raise StoreError(f"{call.owner}: {call.what} was redirected more than {MAX_REDIRECTS} times", hint=UNSAFE)
+
+    def _authorized(self, call: Call, url: httpx.URL) -> httpx.Response:
+        """Send with the token that is known; where it is refused, with the next one, as long as that may help."""
+        host, scope = call.host, call.scope
+        if scope is None or not host.is_own(url):
+            return self._send(call, url)
+        ask = self._token_exchange(host)
+        used = host.auth.known(scope, ask)
+        response = self._send(call, url, used)
+        for _ in range(MAX_REFUSALS):
+            if response.status_code != 401:
+                if used:
+                    host.auth.accepted(scope, used)
+                return response
+            url = response.url
+            # Its connection may be the one on which the token is asked for.
+            with closing(response):
+                response = self.read(call, response)
+            challenges = parse_challenges(response.headers.get_list("www-authenticate"))
+            used = host.auth.respond(challenges, scope, used, ask)
+            if used is None:
+                return response
+            response = self._send(call, url, used)
+        return response
+
+    def _send(self, call: Call, url: httpx.URL, authorization: str | None = None) -> httpx.Response:
+        host = call.host
+        if host.limiter is not None and call.scope is not None and host.is_own(url):
+            host.limiter.space()
+        host.backoff.tally.request()
+        request = self._request(call, url, authorization)
+        try:
+            response = host.client(url).send(request, auth=None, stream=True, follow_redirects=False)
+        except httpx.HTTPError as exc:
+            host.failed(exc)
+            if isinstance(exc, httpx.NetworkError | httpx.RemoteProtocolError) and self._is_tls(call, url):
+                return self._send(call, url.copy_with(scheme="https"), authorization)
+            raise
+        if response.status_code == 400 and self._is_tls(call, url):
+            response.close()
+            return self._send(call, url.copy_with(scheme="https"), authorization)
+        if host.is_own(url):
+            host.responded(response.headers)
+        return response
+
+    @staticmethod
+    def _is_tls(call: Call, url: httpx.URL) -> bool:
+        return url.scheme == "http" and call.host.speaks_tls(url)
+
+    def _request(self, call: Call, url: httpx.URL, authorization: str | None) -> httpx.Request:
+        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", "Accept": "*/*"}
+        # What `set_header` was told is for registries, and not for whomever they send us to.
+        told = self.headers if call.scope is not None and call.host.is_own(url) else {}
+        for name, value in (*told.items(), *call.headers.items()):
+            if name.lower() not in _OURS and not (name in told and name.lower() == "authorization"):
+                headers[name.title()] = value
+        if authorization:
+            headers["Authorization"] = authorization
+        body: Any = call.body or (b"" if call.method in ("POST", "PUT", "PATCH") else None)
+        if isinstance(body, ContentBody):
+            headers["Content-Length"] = str(body.length)
+            body = SteadyBody(body, call.host.options.timeouts) if body.length > _SMALL else body
+        try:
+            return httpx.Request(
+                call.method, url, headers=headers, content=body, extensions={"timeout": call.host.timeout(call.method)}
+            )
+        except (httpx.InvalidURL, UnicodeEncodeError) as exc:
+            raise httpx.LocalProtocolError("this cannot be sent") from exc
+
+    def _token_exchange(self, host: Host) -> Callable[[str, Mapping[str, str], bytes | None], httpx.Response]:
+        def ask(url: str, headers: Mapping[str, str], form: bytes | None) -> httpx.Response:
+            method = "GET" if form is None else "POST"
+            call = Call(
+                host, method, url, "asking for a token", host.name, None, headers, form, limit=MiB, follow=False
+            )
+            return self.request(call, accept=None)
+
+        return ask
+
+
+class _Released(httpx.SyncByteStream):
+    """A body that calls `release` when it is closed."""
+
+    def __init__(self, stream: Any, release: Callable[[], None]) -> None:
+        self._stream = stream
+        self._release = release
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stream)
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            self._release()
+
+
+def _decoded(response: httpx.Response) -> Iterator[bytes]:
+    """The body without its `Content-Encoding`, as far as httpx knows that, in pieces of a bounded size."""
+    encoding = response.headers.get("content-encoding")
+    if encoding is None or not encoding.isascii():
+        return raw_body(response)
+    pieces = (
+        piece[start : start + _DECODED] for piece in raw_body(response) for start in range(0, len(piece), _DECODED)
+    )
+    headers = {"Content-Encoding": encoding}
+    return httpx.Response(200, headers=headers, content=pieces, request=response.request).iter_bytes()
+
+
+def raw_body(response: httpx.Response) -> Iterator[bytes]:
+    """The bytes of a body as they came; a transport may have brought them into memory already."""
+    return iter((response.content,)) if response.is_stream_consumed else response.iter_raw()
+
+
+def check_identity(call: Call, response: httpx.Response) -> None:
+    """Refuse a body that something on the way has compressed.
+
+    Raises:
+        StoreError: it has a `Content-Encoding`.
+    """
+    if response.headers.get("content-encoding", "").strip().lower() not in ("", "identity"):
+        raise StoreError(
+            f"{call.owner}: {call.what} failed because the response is encoded, which changes its bytes",
+            hint="switch compression off in the proxy before the registry",
+        )
+
+
+def _url_of(exc: httpx.RequestError) -> httpx.URL | None:
+    try:
+        return exc.request.url
+    except RuntimeError:  # raised outside of a request
+        return None

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a registry host is reached: names, addresses, TLS, and the patience we have with it."""
+"""How a registry host is reached: names, addresses, TLS, timeouts, retries, rate limits."""
 
 from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...settings import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    import httpx
 
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 _HUB_API = "registry-1.docker.io"
@@ -24,14 +28,14 @@ class Retry:
         unreachable: The same for a host that has never answered: a wrong name or port must fail fast.
         first: Pause after the first failure in seconds; it doubles from try to try, with jitter.
         longest: Longest pause that we choose ourselves, in seconds.
-        patience: Longest `Retry-After` that is obeyed, in seconds; a longer one ends the command at once.
+        longest_retry_after: Longest `Retry-After` that is obeyed, in seconds; a longer one ends the command at once.
     """
 
     attempts: int = 5
     unreachable: int = 2
     first: float = 0.5
     longest: float = 30.0
-    patience: float = 900.0
+    longest_retry_after: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class RateLimits:
     """How much is asked of a host at most; by default, nothing is held back.
 
     With any of these, a blob comes over one connection, however far the host is. Requests to token servers are free.
@@ -97,7 +101,8 @@ class RegistryOptions:
     """How to talk to a registry; the command line's flags of the same names.
 
     Attributes:
-        plain_http: True for HTTP, False for HTTPS, None for HTTP on loopback hosts only.
+        plain_http: True for HTTP, False for HTTPS, None for HTTP on loopback hosts only, unless an option for TLS is
+            given, or the host is found to speak TLS.
         insecure: Do not verify the TLS certificate.
         ca_file: PEM file of the certificate authorities to trust for the registry.
         cert_file: PEM file of the client certificate, for the registry itself only.
@@ -108,7 +113,9 @@ class RegistryOptions:
         limits: See `ocibridge.settings.Limits`.
         retries: See `Retry`.
         timeouts: See `Timeouts`.
-        manners: See `Manners`.
+        rate_limits: See `RateLimits`.
+        transport: Used for every request instead of connections of our own: any `httpx.BaseTransport`, such as
+            `httpx.MockTransport`. Proxies and TLS are then its own business.
     """
 
     plain_http: bool | None = None
@@ -122,7 +129,8 @@ class RegistryOptions:
     limits: Limits = DEFAULT_LIMITS
     retries: Retry = Retry()
     timeouts: Timeouts = Timeouts()
-    manners: Manners = Manners()
+    rate_limits: RateLimits = RateLimits()
+    transport: httpx.BaseTransport | None = None
 
 
 def is_local(hostname: str) -> bool:
@@ -146,9 +154,17 @@ def is_loopback(hostname: str) -> bool:
         return False
 
 
-def base_url(host: str, plain_http: bool | None) -> str:
+def base_url(host: str, options: RegistryOptions | None = None) -> str:
     """The address of a registry host's API, such as `https://registry-1.docker.io` for `docker.io`."""
     address = _HUB_API if host in DOCKER_HUB else host
     hostname = address[: address.rindex("]") + 1] if "]" in address else address.partition(":")[0]
-    plain = is_loopback(hostname) if plain_http is None else plain_http
+    plain = options.plain_http if options else None
+    if plain is None:
+        tls = options is not None and (options.insecure or options.ca_file or options.cert_file)
+        plain = is_loopback(hostname) and not tls
     return f"{'http' if plain else 'https'}://{address}"
+
+
+def without_secrets(options: RegistryOptions) -> RegistryOptions:
+    """The same options without user and password, for another host than the one they were given for."""
+    return replace(options, username=None, password=None)

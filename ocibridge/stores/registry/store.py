@@ -3,27 +3,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from ...content import Content, Reader
-from ...errors import FormatError
 from ...layers import OnePass
 from ...model import ByteCount, ignore_bytes
-from ...oci import Descriptor, Digest, RegistryReference, parse_digest, parse_json
+from ...oci import Descriptor, Digest, RegistryReference, parse_digest
 from ..base import Store
+from .client import RegistryClient
+from .distribution import ACCEPTED_MANIFESTS
+from .host import Host
 from .hosts import Hosts
 from .options import RegistryOptions
-from .repository import ACCEPTED_MANIFESTS, Repository
-from .stream import BlobStream, takes_streams
-
-if TYPE_CHECKING:
-    from .client import OrasRegistry
 
 
 class RegistryStore(Store):
-    """One repository of an OCI registry.
+    """One repository of an OCI registry: a `RegistryClient`, and the repository that it is asked for.
 
     Example:
         >>> reference = RegistryReference("localhost:5000", "models/digits", "v1")
@@ -33,12 +28,15 @@ class RegistryStore(Store):
     Args:
         reference: Host and repository; its tag and digest do not matter here.
         options: How to reach the host.
-        hosts: Connections, tokens and back-off to share with other stores, closed by whoever made it; None makes
-            its own.
+        hosts: What is known of hosts, to share with other stores; whoever made it closes it. None makes its own.
         accept: Media types of manifests to ask for.
 
+    Attributes:
+        client: Who speaks to the registry.
+        container: The repository, as the client knows it.
+
     Every method raises a `StoreError` where the registry refuses or cannot be reached, and nothing but an
-    `OcibridgeError` ever.
+    `OcibridgeError`.
     """
 
     def __init__(
@@ -52,31 +50,23 @@ class RegistryStore(Store):
         self.name = reference.name
         self.options = options or RegistryOptions()
         self.limits = self.options.limits
-        self._owns_hosts = hosts is None
-        self._hosts = hosts or Hosts()
-        self.repository = Repository(self._hosts.get(reference.host, self.options), reference.repository)
-        self._client: OrasRegistry | None = None
-        self._lock = threading.Lock()
+        self.client = RegistryClient(reference.host, options=self.options, hosts=hosts)
+        self.container = self.client.container(reference.host, reference.repository)
 
     @property
-    def client(self) -> OrasRegistry:
-        """The ORAS client for this host, over the same connections."""
-        with self._lock:
-            if self._client is None:
-                from .client import OrasRegistry  # slow to import, and only listings need it
-
-                self._client = OrasRegistry(self.repository.host.name, self.options, self._hosts)
-            return self._client
+    def host(self) -> Host:
+        """What is known of the registry."""
+        return self.client.host(self.container.registry)
 
     def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
-        return self.repository.get_manifest(version, self._accept)
+        return self.client.fetch_manifest(self.container, version, self._accept)
 
     def _open_blob(self, descriptor: Descriptor, offset: int) -> Reader:
-        return self.repository.open_blob(descriptor, offset)
+        return self.client.open_blob(self.container, descriptor, offset)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Whether the registry holds the blob, in this size where it tells one."""
-        return self.repository.has_blob(descriptor)
+        return self.client.has_blob(self.container, descriptor)
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
         """Send a blob; the registry has verified its digest when this returns.
@@ -91,109 +81,75 @@ class RegistryStore(Store):
             IntegrityError: the content does not have the digest or size of the descriptor.
             StoreError: the registry refused it or could not be reached.
         """
-        self.repository.push_blob(descriptor, content, on_bytes, notes=self.notes)
+        self.client.push_blob(self.container, descriptor, content, on_bytes, notes=self.notes)
 
     def streams(self) -> bool:
         """Whether the host may take streams, and the repository has no tag yet."""
-        return takes_streams(self.repository.host) and self.repository.is_new()
+        return self.client.takes_streams(self.container) and self.is_new()
 
     def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
         """Send a blob while it is hashed; see `Store.stream_blob` and `BlobStream`."""
-        if not takes_streams(self.repository.host):
-            return False
-        with self.repository.note(self.notes if key else None, key or "", reading.size or 0) as note:
-            return BlobStream(self.repository.host, self.repository.name, reading, on_bytes, note).run()
+        return self.client.stream_blob(self.container, reading, key, on_bytes, self.notes)
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
-        """Store a manifest byte for byte, under a tag or by digest alone.
-
-        A manifest with a `subject` is entered into the referrers fallback tag where the registry does not say that it
-        keeps referrers itself (distribution-spec, "Pushing Manifests with Subject").
-
-        Raises:
-            IntegrityError: the registry stored other bytes.
-            LimitError: there are more bytes than `Limits.manifest`.
-        """
-        descriptor = Descriptor.of(data, media_type)
-        answer = self.repository.put_manifest(data, media_type, tag)
-        if "oci-subject" not in answer.headers:
-            subject, entry = _referrer(data, descriptor, self.name)
-            if subject:
-                self.repository.add_fallback_referrer(subject, entry)
-        return descriptor
+        """Store a manifest byte for byte, under a tag or by digest alone; see `DistributionClient.push_manifest`."""
+        self.client.push_manifest(self.container, data, media_type, tag)
+        return Descriptor.of(data, media_type)
 
     def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
         """Take the blob over from another repository of the same host; False where impossible."""
-        if not isinstance(source, RegistryStore) or source.repository.host.origin != self.repository.host.origin:
+        if not isinstance(source, RegistryStore) or source.place != self.place:
             return False
-        if source.repository.name == self.repository.name:
+        if source.container.api_prefix == self.container.api_prefix:
             return self.has_blob(descriptor)
-        return self.repository.mount_blob(descriptor.digest, source.repository.name)
+        return self.client.mount_blob(self.container, descriptor.digest, source.container.api_prefix)
 
     @property
     def place(self) -> str:
         """The address of the registry."""
-        return str(self.repository.host.origin)
+        return str(self.host.origin)
 
     @property
     def referrers_by_tag(self) -> bool:
         """Whether the registry was found to have no list of referrers."""
-        return self.repository.referrers_by_tag
+        return not self.host.can.referrers
 
     def head(self, version: str) -> Descriptor | None:
         """The descriptor of a manifest, by a HEAD request, which counts against no quota of pulls."""
-        return self.repository.head_manifest(version, self._accept)
+        return self.client.head_manifest(self.container, version, self._accept)
 
     def is_new(self) -> bool:
         """Whether the repository has no tag."""
-        return self.repository.is_new()
+        return self.client.is_new(self.container)
 
     def delete(self, version: str) -> None:
-        """Remove a tag or a manifest; see `Store.delete` and `Repository.delete_tag`."""
+        """Remove a tag or a manifest; see `Store.delete` and `DistributionClient.remove_tag`."""
         if version.startswith("sha256:"):
-            self.repository.delete_manifest(parse_digest(version, self.name))
+            self.client.delete_manifest(self.container, parse_digest(version, self.name))
         else:
-            self.repository.delete_tag(version)
+            self.client.remove_tag(self.container, version)
 
     def tags(self) -> Sequence[str]:
         """Every tag, sorted."""
-        found = self.client.get_tags(self.client.container(self.repository.host.name, self.repository.name))
-        if not all(isinstance(tag, str) for tag in found):
-            raise FormatError(f"{self.name}: the list of tags is not valid")
-        return sorted(set(found))
+        return sorted(set(self.client.get_tags(self.container)))
 
     def referrers(self, digest: Digest, artifact_type: str | None = None) -> Sequence[Descriptor]:
         """Manifests whose subject is `digest`, from the referrers API or the fallback tag."""
-        found = self.repository.referrers(parse_digest(digest, self.name))
+        found = self.client.referrers(self.container, parse_digest(digest, self.name))
         return [entry for entry in found if artifact_type in (None, entry.artifact_type)]
 
     @property
     def warnings(self) -> list[str]:
         """What the registry has sent in `Warning` headers, bounded, each once."""
-        return [f"{self.repository.host.name} says: {text}" for text in self.repository.host.warnings]
+        return [f"{self.host.name} says: {text}" for text in self.host.warnings]
 
     def interrupt(self) -> None:
         """Break all connections to the host; see `Store.interrupt`."""
-        self.repository.host.interrupt()
+        self.host.interrupt()
 
     def __enter__(self) -> RegistryStore:
         return self
 
     def close(self) -> None:
         """Give back connections, unless they are shared."""
-        if self._client is not None:
-            self._client.close()
-        if self._owns_hosts:
-            self._hosts.close()
-
-
-def _referrer(data: bytes, descriptor: Descriptor, owner: str) -> tuple[str | None, Descriptor]:
-    """The subject of a manifest, and the manifest's entry in the list of its referrers."""
-    document: Any = parse_json(data, f"the manifest for {owner}", len(data))
-    subject = document.get("subject") if isinstance(document, dict) else None
-    if not isinstance(subject, dict):
-        return None, descriptor
-    config = document.get("config")
-    kind = document.get("artifactType") or (config.get("mediaType") if isinstance(config, dict) else None)
-    entry = descriptor.model_copy(update={"artifact_type": kind, "annotations": document.get("annotations") or None})
-    return parse_digest(str(subject.get("digest")), f"the subject of the manifest for {owner}"), entry
+        self.client.close()

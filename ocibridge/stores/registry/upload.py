@@ -2,33 +2,44 @@
 """Sending a blob (distribution-spec, "Pushing blobs").
 
 One PUT with a known length is the form that every registry takes, and the fastest. Chunks are for what stands between:
-a proxy that refuses long requests (413), or a line or server that breaks them twice.
+a proxy that refuses long requests (413), or a connection or server that breaks them twice.
+
+A blob that is hashed while it is sent has its digest last, so all bytes go in a PATCH before it: one without
+Content-Range, as docker and podman send them, or chunks where the size is not known. Whatever goes wrong, the blob is
+then pushed as one whose digest is known.
 """
 
 from __future__ import annotations
 
-from ...content import Content
+from itertools import chain
+
+import httpx
+
+from ...content import BytesContent, Concatenation, Content
 from ...errors import IntegrityError, NetworkError, StoreError
+from ...layers import OnePass
 from ...model import ByteCount
 from ...oci import Descriptor
 from ...settings import KiB, MiB
-from .body import ContentBody
-from .http import Attempts, Host
+from .body import ContentBody, OnceBody
+from .http import Call, RegistryHTTP
 from .notes import UploadNote
-from .problems import Answer
-from .session import Problem, UploadSession
+from .retry import Problem
+from .session import UploadSession
 
 CHUNK = 32 * MiB
 """First choice for the bytes of one PATCH; a quarter of it after each 413."""
 MIN_CHUNK = 256 * KiB
+STREAM_CHUNK = 4 * MiB
+"""Bytes of one PATCH, or little more, where the size of the blob is not known; they wait in memory."""
 
 
 class BlobUpload:
     """One blob on its way to one repository.
 
     Args:
-        host: The registry.
-        repository: Repository on it.
+        client: Who sends.
+        call: The POST that starts the upload.
         descriptor: Digest and size that the registry is to hold in the end.
         content: The bytes.
         on_bytes: See `ContentBody`.
@@ -38,8 +49,8 @@ class BlobUpload:
 
     def __init__(
         self,
-        host: Host,
-        repository: str,
+        client: RegistryHTTP,
+        call: Call,
         descriptor: Descriptor,
         content: Content,
         on_bytes: ByteCount,
@@ -52,8 +63,8 @@ class BlobUpload:
         self._note = note
         self._chunk = chunk
         self._counted = 0
-        self._session = UploadSession(host, repository, f"pushing the blob {descriptor.digest}", note)
-        self._attempts = Attempts(host, self._session.call("PUT", ""))
+        self._session = UploadSession(client, call, note)
+        self._attempts = client.attempts(call)
 
     def run(self) -> None:
         """Send the blob; the registry holds it, verified, when this returns.
@@ -63,8 +74,9 @@ class BlobUpload:
             StoreError: the registry refused it, or could not be reached.
         """
         if self._content.size != self._descriptor.size:
+            call = self._session.call
             raise IntegrityError(
-                f"{self._session.owner}: {self._session.what} failed because the source has {self._content.size} bytes"
+                f"{call.owner}: {call.what} failed because the source has {self._content.size} bytes"
                 f" where {self._descriptor.size} were promised",
                 hint="run the command again once nothing writes to the source",
             )
@@ -122,7 +134,7 @@ class BlobUpload:
             problem = self._session.patch(ContentBody(self._content, offset, length, self._count), offset)
             if problem is None:
                 offset += length
-                self._attempts.progress()
+                self._attempts.reached(offset)
                 continue
             if _too_large(problem) and length > max(MIN_CHUNK, self._session.least):
                 self._chunk = max(MIN_CHUNK, min(CHUNK, chunk // 4))
@@ -150,10 +162,109 @@ class BlobUpload:
             self._count(offset - self._counted)
 
 
+class BlobStream:
+    """One blob of unknown digest on its way to one repository.
+
+    Args:
+        client: Who sends.
+        call: The POST that starts the upload.
+        reading: The bytes.
+        on_bytes: Told the bytes handed to the connection; a negative number takes them back.
+        note: What an earlier process may have left of this upload, and what this one may leave.
+    """
+
+    def __init__(
+        self, client: RegistryHTTP, call: Call, reading: OnePass, on_bytes: ByteCount, note: UploadNote
+    ) -> None:
+        self._can = call.host.can
+        self._reading = reading
+        self._on_bytes = on_bytes
+        self._note = note
+        self._counted = 0
+        self._session = UploadSession(client, call, note)
+
+    def run(self) -> bool:
+        """Send the blob; False where the registry did not take it, though another form of upload may do.
+
+        Where the connection broke, the note stays for that other form.
+
+        Raises:
+            IntegrityError: a file of the layer is not what its format promises, or the registry does wrong.
+            SourceError: it cannot be read.
+            StoreError: the registry starts no upload.
+        """
+        try:
+            problem = self._send()
+            if isinstance(problem, httpx.HTTPError) and self._note.kept:
+                # What arrived of it may count for the upload that knows the digest.
+                self._note.rename(self._reading.finish().digest)
+        except BaseException as exc:
+            self._session.leave(exc)
+            self._count(-self._counted)
+            raise
+        if problem is None:
+            self._note.forget()
+            return True
+        self._can.streams = False
+        if isinstance(problem, httpx.Response):
+            self._note.forget()
+        self._session.leave(None)
+        self._count(-self._counted)
+        return False
+
+    def _send(self) -> Problem | None:
+        size = self._reading.size
+        offset = (self._session.kept() or 0) if self._session.open else 0
+        if not 0 < offset <= (size or 0):
+            offset = 0
+            self._session.cancel()
+            self._session.start()
+        problem = self._patches() if size is None else self._patch(size, offset)
+        return problem or self._session.close(self._reading.finish().digest)
+
+    def _patch(self, size: int, offset: int) -> Problem | None:
+        """Send what follows `offset`; what the registry has of an earlier try is only hashed."""
+        rest, left = memoryview(b""), offset
+        while left:
+            piece = memoryview(next(self._reading))
+            rest, skipped = piece[left:], min(left, len(piece))
+            left -= skipped
+            self._count(skipped)
+        if offset == size:
+            return None
+        body = OnceBody(chain((rest,), self._reading), size - offset, self._count)
+        return self._session.patch(body, offset or None)
+
+    def _patches(self) -> Problem | None:
+        """Send what is compressed, chunk by chunk."""
+        least = max(STREAM_CHUNK, self._session.least)
+        offset = size = 0
+        parts: list[Content] = []
+        for piece in self._reading:
+            parts.append(BytesContent(bytes(piece)))
+            size += len(piece)
+            if size >= least:
+                if problem := self._chunk(parts, offset):
+                    return problem
+                offset, size = offset + size, 0
+        return self._chunk(parts, offset) if size else None
+
+    def _chunk(self, parts: list[Content], offset: int) -> Problem | None:
+        """Send `parts`, and forget them: no more than one chunk is in memory."""
+        problem = self._session.patch(ContentBody(Concatenation(parts), on_bytes=self._count), offset)
+        parts.clear()
+        return problem
+
+    def _count(self, count: int) -> None:
+        if count:
+            self._counted += count
+            self._on_bytes(count)
+
+
 def _too_large(problem: Problem) -> bool:
-    return isinstance(problem, Answer) and problem.status == 413
+    return isinstance(problem, httpx.Response) and problem.status_code == 413
 
 
 def _lost(problem: Problem) -> bool:
     """Whether the session is what is wrong, so that another one may do."""
-    return isinstance(problem, Answer) and problem.status in (404, 416)
+    return isinstance(problem, httpx.Response) and problem.status_code in (404, 416)

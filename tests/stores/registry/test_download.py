@@ -48,7 +48,7 @@ def test_more_bytes_than_promised(server: FaultServer, store: RegistryStore) -> 
         pull(store)
 
 
-def test_dropped_line_goes_on_where_it_broke(server: FaultServer, store: RegistryStore) -> None:
+def test_a_dropped_connection_goes_on_where_it_broke(server: FaultServer, store: RegistryStore) -> None:
     server.on("GET", PATH, Reply(200, DATA, cut=100_000), ranged)
     assert pull(store) == DATA
     ranges = [seen.headers.get("range") for seen in server.requests("GET")]
@@ -83,7 +83,7 @@ def test_another_range_is_refused(server: FaultServer, store: RegistryStore, con
         store._open_blob(BLOB, 1000)
 
 
-def test_line_that_stays_broken(server: FaultServer, store: RegistryStore) -> None:
+def test_a_connection_that_stays_broken(server: FaultServer, store: RegistryStore) -> None:
     server.on("GET", PATH, Reply(0))
     with pytest.raises(NetworkError, match="r: pulling the blob sha256"):
         pull(store)
@@ -235,6 +235,6 @@ def test_refused_connection_fails_fast(make_store: MakeStore) -> None:
 
 
 def test_closed_store_stops(server: FaultServer, store: RegistryStore) -> None:
-    store._hosts.close()
+    store.client._hosts.close()
     with pytest.raises(NetworkError, match="closed"):
         store.fetch_manifest("v1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one host has in common for all requests: patience, timeouts, names in errors."""
+"""What all requests to a host have in common: limits that are announced, timeouts, names in errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from ocibridge.errors import NetworkError, StoreError
 from ocibridge.oci import MEDIA_TYPE_MANIFEST
 from ocibridge.stores.registry import Retry
-from ocibridge.stores.registry.http import Call
 from ocibridge.stores.registry.options import Timeouts
 
 from .conftest import MakeStore
@@ -36,7 +35,7 @@ def test_a_limit_that_is_announced_holds_the_host(
     assert time.monotonic() - start >= 0.95
 
 
-def test_a_limit_beyond_patience_is_left_to_the_429(server: FaultServer, make_store: MakeStore) -> None:
+def test_a_limit_beyond_the_longest_wait_is_left_to_the_429(server: FaultServer, make_store: MakeStore) -> None:
     gone = {"RateLimit-Remaining": "0", "RateLimit-Reset": "7200"}
     server.on("GET", V1, Reply(200, MANIFEST, gone), Reply(429, headers=gone))
     store = make_store()
@@ -60,7 +59,7 @@ def test_a_limit_of_a_storage_host_is_not_the_registrys(
     assert time.monotonic() - start < 60
 
 
-def test_errors_name_the_host_that_broke_the_line(
+def test_errors_name_the_host_that_broke_the_connection(
     server: FaultServer, other: FaultServer, make_store: MakeStore
 ) -> None:
     server.on("GET", V1, Reply(307, headers={"Location": f"{other.url}/m?sig=abc"}))
@@ -77,7 +76,8 @@ def test_who_hangs_up_is_there(server: FaultServer, make_store: MakeStore) -> No
     with pytest.raises(NetworkError):
         store.fetch_manifest("v1")
     assert len(server.seen) == 4
-    assert store.repository.host.backoff.answered
+    assert store.host.backoff.connected
+    assert not store.host.backoff.answered
 
 
 def test_a_closing_put_has_a_timeout_of_its_own(server: FaultServer, make_store: MakeStore) -> None:
@@ -98,11 +98,3 @@ def test_bytes_are_sent_whole_with_their_length(server: FaultServer, make_store:
     assert [seen.body == data for seen in server.seen] == [True, True]
     assert {seen.headers["content-length"] for seen in server.seen} == {str(len(data))}
     assert not any("transfer-encoding" in seen.headers for seen in server.seen)
-
-
-@pytest.mark.parametrize("target", ["http://[x/", "file:///x", "//u:p@127.0.0.1/"])
-def test_addresses_that_are_none(target: str, make_store: MakeStore) -> None:
-    host = make_store().repository.host
-    with pytest.raises(StoreError, match="address") as caught:
-        host.url(target, Call("GET", "/v2/", "asking", "r"))
-    assert caught.value.hint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines that are too slow, on a clock that the test turns."""
+"""Connections that are too slow, on a clock that the test turns."""
 
 from __future__ import annotations
 

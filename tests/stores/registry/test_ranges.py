@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large blobs over several connections, and over one whose bytes are taken from the socket itself."""
+"""Large blobs over several connections, and over one."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+import time
 
 import pytest
 
@@ -12,8 +13,8 @@ from ocibridge.content import chunks
 from ocibridge.errors import IntegrityError, NetworkError
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
-from ocibridge.stores.registry import RegistryStore, ranges
-from ocibridge.stores.registry.http import LANES
+from ocibridge.stores.registry import RegistryStore, download
+from ocibridge.stores.registry.host import READ_AHEAD
 
 from .fault_server import FaultServer, Reply, Seen
 
@@ -37,19 +38,19 @@ def serve(seen: Seen) -> Reply:
 
 @pytest.fixture
 def far(store: RegistryStore, monkeypatch: pytest.MonkeyPatch) -> RegistryStore:
-    """A store on a far host, whose pieces are small."""
-    monkeypatch.setattr(ranges, "PIECE", MiB // 2)
-    monkeypatch.setattr(ranges, "_LEAST", MiB)
-    monkeypatch.setattr(ranges, "_HEAD", 1000)
-    monkeypatch.setattr(ranges, "FAR", 0.0)
+    """A store on a far host, whose ranges are small."""
+    monkeypatch.setattr(download, "RANGE", MiB // 2)
+    monkeypatch.setattr(download, "_LEAST", MiB)
+    monkeypatch.setattr(download, "_HEAD", 1000)
+    monkeypatch.setattr(download, "FAR", 0.0)
     return store
 
 
-def lanes_are_free(store: RegistryStore) -> bool:
-    taken = [store.repository.host.lanes.acquire(blocking=False) for _ in range(LANES)]
+def permits_are_free(store: RegistryStore) -> bool:
+    taken = [store.host.read_ahead.acquire(blocking=False) for _ in range(READ_AHEAD)]
     for one in taken:
         if one:
-            store.repository.host.lanes.release()
+            store.host.read_ahead.release()
     return all(taken)
 
 
@@ -58,13 +59,13 @@ def read(store: RegistryStore, offset: int = 0) -> bytes:
         return b"".join(bytes(chunk) for chunk in chunks(reader, 100_000))
 
 
-def test_pieces_come_at_the_same_time_and_in_their_order(server: FaultServer, far: RegistryStore) -> None:
-    together = threading.Barrier(LANES)
+def test_ranges_come_at_the_same_time_and_in_their_order(server: FaultServer, far: RegistryStore) -> None:
+    together = threading.Barrier(READ_AHEAD)
 
     def wait_for_others(seen: Seen) -> Reply:
         start, _ = span(seen)
-        # Four pieces after the first have to be asked for before one of them is answered.
-        if 0 < start <= LANES * ranges.PIECE:
+        # Those after the first have to be asked for before one of them is answered.
+        if 0 < start <= READ_AHEAD * download.RANGE:
             together.wait(timeout=20)
         return serve(seen)
 
@@ -73,7 +74,7 @@ def test_pieces_come_at_the_same_time_and_in_their_order(server: FaultServer, fa
     assert sorted(span(seen) for seen in server.requests("GET")) == [
         (start, min(len(DATA), start + MiB // 2)) for start in range(0, len(DATA), MiB // 2)
     ]
-    assert lanes_are_free(far)
+    assert permits_are_free(far)
 
 
 def test_from_an_offset_and_verified(server: FaultServer, far: RegistryStore) -> None:
@@ -88,21 +89,21 @@ def test_a_host_without_ranges_is_read_as_one_stream(server: FaultServer, far: R
     assert len(server.requests("GET")) == 1
 
 
-def test_when_all_lanes_are_taken_it_goes_on_alone(server: FaultServer, far: RegistryStore) -> None:
+def test_when_all_permits_are_taken_it_goes_on_alone(server: FaultServer, far: RegistryStore) -> None:
     server.on("GET", PATH, serve)
-    for _ in range(LANES):
-        far.repository.host.lanes.acquire()
+    for _ in range(READ_AHEAD):
+        far.host.read_ahead.acquire()
     assert read(far) == DATA
     assert len(server.requests("GET")) == len(DATA) // (MiB // 2) + 1
 
 
-def test_broken_pieces_are_taken_up(server: FaultServer, far: RegistryStore) -> None:
+def test_broken_ranges_are_taken_up(server: FaultServer, far: RegistryStore) -> None:
     broken: set[int] = set()
 
     def cut_once(seen: Seen) -> Reply:
         reply = serve(seen)
         start, _ = span(seen)
-        if start in broken or start % ranges.PIECE:
+        if start in broken or start % download.RANGE:
             return reply
         broken.add(start)
         return Reply(reply.status, reply.body, reply.headers, cut=50_000)
@@ -119,7 +120,7 @@ def test_a_failure_ends_everything(server: FaultServer, far: RegistryStore) -> N
     server.on("GET", PATH, other_range)
     with pytest.raises(IntegrityError, match="another range"):
         read(far)
-    assert lanes_are_free(far)
+    assert permits_are_free(far)
     assert not [each for each in threading.enumerate() if each.name.startswith("ocibridge-range")]
 
 
@@ -141,7 +142,7 @@ def test_closing_early_wakes_those_who_wait(server: FaultServer, far: RegistrySt
             assert not closed.is_alive()
     finally:
         go_on.set()
-    assert lanes_are_free(far)
+    assert permits_are_free(far)
 
 
 def test_whoever_looks_at_the_head_reads_nothing_ahead(server: FaultServer, far: RegistryStore) -> None:
@@ -158,7 +159,7 @@ def test_near_hosts_are_read_over_one_connection(server: FaultServer, store: Reg
 
 
 @pytest.mark.parametrize("cut", [10, 3 * MiB, len(DATA) - 1])
-def test_bytes_straight_from_the_socket_break_too(server: FaultServer, store: RegistryStore, cut: int) -> None:
+def test_one_connection_breaks_too(server: FaultServer, store: RegistryStore, cut: int) -> None:
     server.on("GET", PATH, Reply(200, DATA, cut=cut), serve)
     assert read(store) == DATA
     assert len(server.requests("GET")) == 2
@@ -182,8 +183,8 @@ def test_interrupt_wakes_a_reader(server: FaultServer, store: RegistryStore) -> 
     reader = threading.Thread(target=wait_for_more)
     reader.start()
     try:
-        while not store.repository.host._lines:
-            pass
+        while not server.requests("GET"):
+            time.sleep(0.01)
         store.interrupt()
         reader.join(timeout=20)
         assert not reader.is_alive()

@@ -23,7 +23,7 @@ from ocibridge.oci import (
     Manifest,
     RegistryReference,
 )
-from ocibridge.stores.registry import Hosts, RegistryOptions, RegistryStore, Retry, login, logout
+from ocibridge.stores.registry import Hosts, Login, RegistryOptions, RegistryStore, Retry, login, logout
 from tests.registry import PASSWORD, TLS, USER, RegistryServer, registry_server
 
 FAST = Retry(attempts=3, first=0.01)
@@ -64,7 +64,7 @@ def test_blob_round_trip(registry: RegistryServer, repository: str, size: int) -
 def test_chunked_upload(registry: RegistryServer, repository: str) -> None:
     data = hashlib.shake_128(b"y").digest(900_000)
     with store_for(registry.host, repository) as store:
-        store.repository.push_blob(blob(data), BytesContent(data), chunk=400_000)
+        store.client.push_blob(store.container, blob(data), BytesContent(data), chunk=400_000)
         assert store.read_blob(blob(data), len(data)) == data
 
 
@@ -127,7 +127,7 @@ def test_mount(registry: RegistryServer, repository: str) -> None:
 def test_two_repositories_share_one_host(registry: RegistryServer) -> None:
     with Hosts() as hosts:
         a, b = store_for(registry.host, "a/b", hosts), store_for(registry.host, "c/d", hosts)
-        assert a.repository.host is b.repository.host
+        assert a.host is b.host
         a.close()
         b.has_blob(blob(b"x"))
 
@@ -166,7 +166,7 @@ def test_stock_entry_points(registry: RegistryServer, repository: str, tmp_path:
         assert response.status_code == 201
         (pulled,) = client.pull(target, outdir=str(tmp_path / "out"))
         assert Path(pulled).read_bytes() == source.read_bytes()
-        data, _ = client.get_manifest_bytes(target)
+        data, _ = client.fetch_manifest(store.container, "v1")
         assert client.get_manifest(target) == json.loads(data)
         digest = json.loads(data)["layers"][0]["digest"]
         with client.get_blob(target, digest, stream=True) as streamed:
@@ -189,7 +189,7 @@ def test_login_and_logout(auth_registry: RegistryServer, repository: str, isolat
     assert "wrong-password" not in str(caught.value)
     config = isolated / ".docker" / "config.json"
     assert not config.exists()
-    assert login(host, USER, PASSWORD) == str(config)
+    assert login(host, USER, PASSWORD) == Login(str(config), proven=True)
     assert config.stat().st_mode & 0o777 == 0o600
     with store_for(host, repository) as store:
         push_artifact(store, "v1")
@@ -209,7 +209,13 @@ def test_tls(tmp_path: Path, repository: str) -> None:
         with store_for(server.host, repository, plain_http=False) as store:
             with pytest.raises(NetworkError, match=r"not trusted.*--ca-file"):
                 store.tags()
+        # Nobody has to say that a registry on this machine speaks TLS, and its certificate counts all the same.
         with store_for(server.host, repository) as store:
+            with pytest.raises(NetworkError, match=r"not trusted.*--ca-file"):
+                store.fetch_manifest("v1")
+        with store_for(server.host, repository, ca_file=TLS / "ca.pem") as store:
+            assert store.tags() == ["v1"]
+        with store_for(server.host, repository, plain_http=True) as store:
             with pytest.raises(StoreError, match="--no-plain-http"):
                 store.fetch_manifest("v1")
         with store_for(server.host, repository, plain_http=False, ca_file=TLS / "server.key") as store:

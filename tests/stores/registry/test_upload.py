@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ocibridge.content import BytesContent, FileContent
-from ocibridge.errors import IntegrityError, NetworkError, OcibridgeError, SourceError, StoreError
+from ocibridge.errors import AuthenticationError, IntegrityError, NetworkError, OcibridgeError, SourceError, StoreError
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor
 from ocibridge.stores.registry import RegistryStore
 
@@ -103,14 +103,16 @@ def test_server_error_sends_the_blob_again(server: FaultServer, store: RegistryS
     assert min(counted) == -len(DATA)
 
 
-def test_broken_line_sends_the_blob_again(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
+def test_a_broken_connection_sends_the_blob_again(
+    server: FaultServer, store: RegistryStore, counted: list[int]
+) -> None:
     server.on("POST", START, STARTED)
     server.on("PUT", SESSION, Reply(0), CREATED)
     push(store, counted)
     assert sum(counted) == len(DATA)
 
 
-def test_lost_answer_is_asked_for(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
+def test_a_lost_response_is_asked_for(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
     server.on("POST", START, STARTED)
     server.on("PUT", SESSION, Reply(0))
     server.on("HEAD", f"/v2/r/blobs/{BLOB.digest}", Reply(200))
@@ -172,7 +174,7 @@ def test_chunk_is_taken_up_where_the_registry_says(
         return Reply(503)
 
     server.on("PATCH", SESSION, upload.patch, keep_a_part_and_fail, Reply(416), upload.patch)
-    store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=500_000)
+    store.client.push_blob(store.container, BLOB, BytesContent(DATA), counted.append, chunk=500_000)
     assert upload.data == DATA
     assert sum(counted) == len(DATA)
     assert len(server.requests("POST")) == 1
@@ -182,7 +184,7 @@ def test_lost_session_starts_the_blob_again(server: FaultServer, store: Registry
     upload = Chunks(server)
     server.on("PATCH", SESSION, upload.patch, Reply(0), upload.patch)
     server.on("GET", SESSION, Reply(404))
-    store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=500_000)
+    store.client.push_blob(store.container, BLOB, BytesContent(DATA), counted.append, chunk=500_000)
     assert upload.data == DATA
     assert len(server.requests("POST")) == 2
     assert sum(counted) == len(DATA)
@@ -194,7 +196,7 @@ def test_a_session_that_is_lost_when_it_is_closed(
 ) -> None:
     upload = Chunks(server)
     server.on("PUT", SESSION, Reply(404, b'{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}'), upload.put)
-    store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=chunk)
+    store.client.push_blob(store.container, BLOB, BytesContent(DATA), counted.append, chunk=chunk)
     assert len(server.requests("POST")) == 2
     assert sum(counted) == len(DATA)
 
@@ -203,7 +205,7 @@ def test_416_for_ever_ends(server: FaultServer, store: RegistryStore, counted: l
     Chunks(server)
     server.on("PATCH", SESSION, Reply(416))
     with pytest.raises(StoreError, match="416"):
-        store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=500_000)
+        store.client.push_blob(store.container, BLOB, BytesContent(DATA), counted.append, chunk=500_000)
 
 
 def test_ecr_says_201_and_a_range_that_stands_still(
@@ -212,7 +214,7 @@ def test_ecr_says_201_and_a_range_that_stands_still(
     server.on("POST", START, STARTED)
     server.on("PATCH", SESSION, Reply(201, headers={"Location": SESSION, "Range": "0-499999"}))
     server.on("PUT", SESSION, CREATED)
-    store.repository.push_blob(BLOB, BytesContent(DATA), counted.append, chunk=500_000)
+    store.client.push_blob(store.container, BLOB, BytesContent(DATA), counted.append, chunk=500_000)
     assert b"".join(seen.body for seen in server.requests("PATCH")) == DATA
 
 
@@ -271,9 +273,29 @@ def test_has_blob_compares_the_size(server: FaultServer, store: RegistryStore) -
     for length, expected in ((str(len(DATA)), True), ("5", False)):
         server.on("HEAD", path, Reply(200, headers={"Content-Length": length}))
         assert store.has_blob(BLOB) is expected
-    server.on("HEAD", path, Reply(403))
-    with pytest.raises(StoreError, match="looking for the blob"):
-        store.has_blob(BLOB)
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_where_head_does_not_tell_the_first_byte_does(server: FaultServer, store: RegistryStore, status: int) -> None:
+    path = f"/v2/r/blobs/{BLOB.digest}"
+    server.on("HEAD", path, Reply(status))
+    server.on("GET", path, Reply(status))
+    assert not store.has_blob(BLOB)
+    server.on("GET", path, Reply(206, DATA[:1], {"Content-Range": f"bytes 0-0/{len(DATA)}"}))
+    assert store.has_blob(BLOB)
+    # A host that does not know HEAD at all is not asked by it again; one that forbids it here may allow it elsewhere.
+    assert len(server.requests("HEAD")) == (2 if status == 403 else 1)
+
+
+def test_an_upload_that_is_forbidden_says_so_although_looking_did_not(
+    server: FaultServer, store: RegistryStore, counted: list[int]
+) -> None:
+    for method in ("HEAD", "GET"):
+        server.on(method, f"/v2/r/blobs/{BLOB.digest}", Reply(403))
+    server.on("POST", START, Reply(403))
+    assert not store.has_blob(BLOB)
+    with pytest.raises(AuthenticationError, match="pushing the blob"):
+        push(store, counted)
 
 
 def test_mount_that_starts_an_upload_is_cancelled(server: FaultServer, make_store: MakeStore) -> None:

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting: one state per host, shared by all that talk to it."""
+"""When to try again, and when not any more: one back-off per host, shared by all that speak to it."""
 
 from __future__ import annotations
 
 import random
 import re
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from socket import gaierror
 
 import httpx
 
-from ...errors import NetworkError
+from ...errors import NetworkError, OcibridgeError
+from .errors import causes
 from .options import Retry
-from .problems import causes
 
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _QUOTA = re.compile(r"[^;]*;\s*r=0\s*;\s*t=([0-9]{1,9})\s*(?:;.*)?")
@@ -33,7 +33,7 @@ class HostStats:
     Attributes:
         requests: Requests sent, to the registry itself or for it to token servers and storage hosts.
         retries: Tries after one that failed.
-        waited: Seconds that threads have waited for their turn or for the next try, summed over the threads.
+        waited: Seconds that threads have waited for a permit or for the next try, summed over the threads.
     """
 
     requests: int = 0
@@ -78,11 +78,13 @@ class Backoff:
     """What the threads that use one host know together.
 
     Attributes:
-        answered: Whether the host has answered at all.
+        connected: Whether there ever was a connection to the host.
+        answered: Whether it has ever sent a response.
         tally: Where waiting is counted.
     """
 
     def __init__(self) -> None:
+        self.connected = False
         self.answered = False
         self.tally = Tally()
         self._until = 0.0
@@ -107,17 +109,17 @@ class Backoff:
                 self._stopped.wait(left)
                 until = max(until, self._until)
             self.tally.wait(time.monotonic() - start)
-        self._go_on()
+        self._check()
 
     def wait_for(self, event: threading.Event) -> None:
         """Sleep until `event`, which somebody has to set after `stop`, too. Raises as `wait` does."""
         start = time.monotonic()
-        self._go_on()
+        self._check()
         event.wait()
         self.tally.wait(time.monotonic() - start)
-        self._go_on()
+        self._check()
 
-    def _go_on(self) -> None:
+    def _check(self) -> None:
         if self._stopped.is_set():
             raise NetworkError("the connection was closed by this program")
 
@@ -131,16 +133,16 @@ def is_transient(status: int) -> bool:
     return status in (408, 429) or (status >= 500 and status not in (501, 505))
 
 
-def allowed_tries(exc: Exception, retry: Retry, answered: bool) -> int:
+def allowed_tries(exc: Exception, retry: Retry, connected: bool) -> int:
     """How many tries in a row may end with this exception."""
-    if isinstance(exc, _FINAL):
+    if isinstance(exc, _FINAL) or (isinstance(exc, httpx.ProxyError) and not connected):
         return 1
     chain = list(causes(exc))
     if any(isinstance(cause, ssl.SSLError) for cause in chain) and isinstance(exc, httpx.ConnectError):
         return 1
-    if any(isinstance(cause, socket.gaierror) for cause in chain) and not answered:
+    if any(isinstance(cause, gaierror) for cause in chain) and not connected:
         return 1
-    if isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout) and not answered:
+    if isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout) and not connected:
         return retry.unreachable
     return retry.attempts
 
@@ -190,3 +192,71 @@ def remaining(headers: Mapping[str, str]) -> int | None:
     values = (part.partition(";")[0].strip() for part in headers.get("ratelimit-remaining", "").split(","))
     found = [value for value in values if _SECONDS.fullmatch(value)] or _LEFT.findall(headers.get("ratelimit", ""))
     return min(map(int, found), default=None)
+
+
+Problem = httpx.Response | httpx.HTTPError
+"""Why a request did not do what it should: the registry refused, or the connection broke."""
+
+
+class Attempts:
+    """The tries of one operation, counted since it last got further than ever before.
+
+    Args:
+        backoff: Of the host.
+        retry: See `Retry`.
+        error: Makes the error to raise of what the last try ended with, and the number of tries in a row.
+    """
+
+    def __init__(self, backoff: Backoff, retry: Retry, error: Callable[[Problem, int], OcibridgeError]) -> None:
+        self._backoff = backoff
+        self._retry = retry
+        self._error = error
+        self._furthest = 0
+        self.failures = 0
+
+    def reached(self, position: int, least: int = 1) -> None:
+        """The operation stands at this byte: where none was ever so far, the count of failures starts anew.
+
+        What is fetched or sent once more counts for nothing, so that a transfer which always breaks at the same place
+        comes to an end.
+
+        Args:
+            position: Bytes that are done.
+            least: Bytes beyond the furthest point from which on it counts.
+        """
+        if position >= self._furthest + least:
+            self._furthest = position
+            self.failures = 0
+
+    def failed(self, problem: Problem, again: bool = False) -> None:
+        """Wait until the next try makes sense.
+
+        Args:
+            problem: What the last try ended with.
+            again: Whether another try can help although the status says that the same request cannot.
+
+        Raises:
+            OcibridgeError: it never will, or not soon enough.
+        """
+        self.failures += 1
+        retry, backoff = self._retry, self._backoff
+        asked = None
+        if isinstance(problem, httpx.Response):
+            status = problem.status_code
+            tries = retry.attempts if again or is_transient(status) else 1
+            asked = retry_after(problem.headers)
+            if asked is None and status == 429:
+                asked = exhausted(problem.headers)
+        else:
+            tries = allowed_tries(problem, retry, backoff.connected)
+        too_long = asked is not None and asked > retry.longest_retry_after
+        if self.failures >= tries or too_long:
+            error = self._error(problem, self.failures)
+            if too_long:
+                error.hint = f"the registry asks to wait {asked:.0f} seconds; try again after that"
+            raise error from (problem if isinstance(problem, Exception) else None)
+        backoff.tally.retry()
+        delay = max(pause(self.failures, retry), asked or 0.0)
+        if isinstance(problem, httpx.Response) and problem.status_code in (429, 503):
+            backoff.hold(delay)
+        backoff.wait(delay)

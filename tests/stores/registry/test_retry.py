@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -15,9 +16,10 @@ import pytest
 
 from ocibridge.errors import NetworkError
 from ocibridge.stores.registry import Retry
-from ocibridge.stores.registry.backoff import Backoff, allowed_tries, exhausted, is_transient, pause, retry_after
+from ocibridge.stores.registry.errors import error_from_exception
 from ocibridge.stores.registry.pace import TooSlow
-from ocibridge.stores.registry.problems import broken
+from ocibridge.stores.registry.proxies import Proxy
+from ocibridge.stores.registry.retry import Backoff, allowed_tries, exhausted, is_transient, pause, retry_after
 
 RETRY = Retry()
 
@@ -87,19 +89,33 @@ def test_transient() -> None:
     [
         (httpx.ReadTimeout("x"), "stopped answering"),
         (httpx.ConnectTimeout("x"), "does not answer"),
-        (httpx.ProxyError("x"), "NO_PROXY"),
         (TooSlow("fewer than 9 bytes per second"), "too slow .fewer than 9 bytes"),
-        (httpx.RemoteProtocolError("illegal status line"), "spoke no HTTP"),
-        (httpx.RemoteProtocolError("Server disconnected without sending a response."), "broke the connection"),
-        (httpx.RemoteProtocolError("peer closed connection without sending"), "broke the connection"),
+        (httpx.RemoteProtocolError("illegal status line"), "sent no valid HTTP response"),
         (httpx.ReadError("token=abc"), r"broke the connection \(ReadError\)"),
-        (caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z")), "no TLS connection"),
+        (caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z")), r"broke the connection \(ConnectError\)"),
     ],
 )
-def test_broken_lines_in_words(exc: Exception, words: str) -> None:
+def test_broken_connections_in_words(exc: Exception, words: str) -> None:
     with pytest.raises(NetworkError, match=f"h/r: .*{words}") as caught:
-        raise broken("h", "h/r", "pulling", exc)
+        raise error_from_exception("h", "h/r", "pulling", exc)
     assert "abc" not in str(caught.value)
+
+
+def test_a_host_that_never_answered_may_not_speak_tls() -> None:
+    exc = caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z"))
+    error = error_from_exception("h", "h/r", "pulling", exc, answered=False)
+    assert str(error).startswith("h/r: no TLS connection to h")
+    assert "--plain-http" in str(error)
+
+
+def test_a_proxy_that_refuses_is_named_without_its_credentials() -> None:
+    proxy = Proxy(httpx.Proxy("http://u:geheim@p.example:3128"), "HTTPS_PROXY")
+    refused = error_from_exception("h", "h/r", "pulling", httpx.ProxyError("403 Forbidden"), proxy=proxy)
+    assert re.match(r"h/r: the proxy p\.example:3128 \(HTTPS_PROXY\) does not let us through", str(refused))
+    assert "NO_PROXY" in str(refused)
+    broken = error_from_exception("h", "h/r", "pulling", httpx.ReadError("x"), proxy=proxy)
+    assert "h (through the proxy p.example:3128 (HTTPS_PROXY)) broke the connection" in str(broken)
+    assert "geheim" not in f"{refused}{broken}"
 
 
 def test_stop_wakes_those_who_wait() -> None:

@@ -3,15 +3,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...errors import AuthenticationError
+from ...errors import AuthenticationError, NotFound, StoreError
 from .credentials import check_login, login_file
-from .http import Call, Host
 from .options import RegistryOptions
 
+_API = "docker-distribution-api-version"
 
-def login(host: str, username: str, password: str, options: RegistryOptions | None = None) -> str:
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What became of a login.
+
+    Attributes:
+        stored: Where it was stored: a file, or the name of a credential helper.
+        proven: Whether the registry asked for it; one that answers to everybody has proven nothing.
+    """
+
+    stored: str
+    proven: bool
+
+
+def login(host: str, username: str, password: str, options: RegistryOptions | None = None) -> Login:
     """Prove a login against a registry, then store it ("Determining Support": `GET /v2/`).
 
     Args:
@@ -20,29 +34,40 @@ def login(host: str, username: str, password: str, options: RegistryOptions | No
         password: Password or access token.
         options: How to reach the registry; `registry_config` names the file to store in.
 
-    Returns:
-        Where the login was stored: a file, or the name of a credential helper.
-
     Raises:
         UsageError: user or password are empty or cannot be sent.
         AuthenticationError: the registry refused the login, or the credential helper did.
+        StoreError: there is no registry.
         NetworkError: the registry cannot be reached.
         DestinationError: the credential file cannot be written.
     """
+    from .http import Call, RegistryHTTP  # logout needs neither
+
     check_login(username, password)
     options = options or RegistryOptions()
     # A file that cannot be read must not be found out about only after the password has been sent.
     store = login_file(options)
-    reached = Host(host, replace(options, username=username, password=password))
+    client = RegistryHTTP(host, replace(options, username=username, password=password))
     try:
-        reached.request(Call("GET", "/v2/", "logging in", host))
+        reached = client.host(host)
+        response = client.request(Call(reached, "GET", "/v2/", "logging in", host))
+        proven = reached.auth.asked
     except AuthenticationError as exc:
         raise AuthenticationError(
             f"{host} refused the login of {username!r}", hint="check user and password", status=exc.status
         ) from None
+    except NotFound as exc:
+        # Not the hint about names and tags: there are none.
+        exc.hint = "check the host and the port"
+        raise
     finally:
-        reached.close()
-    return store.put(host, username, password)
+        client.close()
+    if not proven and _API not in response.headers and response.content.strip() not in (b"", b"{}", b"true"):
+        raise StoreError(
+            f"{host}: logging in failed because it answered as a web server, not as a registry",
+            hint="check the host and the port",
+        )
+    return Login(store.put(host, username, password), proven)
 
 
 def logout(host: str, options: RegistryOptions | None = None) -> bool:

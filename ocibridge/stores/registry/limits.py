@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose turn it is to ask a host for something, where a user limits what is asked of it (`Manners`)."""
+"""Permits to send a request, where a user limits what is asked of a host (`RateLimits`)."""
 
 from __future__ import annotations
 
@@ -14,45 +14,57 @@ from typing import TYPE_CHECKING
 import httpx
 
 from ...errors import OcibridgeError
-from .backoff import Backoff, remaining
-from .options import Manners
+from .options import RateLimits
+from .retry import Backoff, remaining
 
 if TYPE_CHECKING:
     from .http import Call
 
 Look = Callable[["Call"], object]
-"""Send a request for the sake of the headers of its answer."""
+"""Send a request for the sake of the header of its response."""
 
 
-_lock = threading.Lock()
-_holding: Counter[int] = Counter()
-_waiting: set[int] = set()
+class Permits:
+    """Which threads hold permits, and which wait for one, over all hosts of a command.
 
-
-class Turns:
-    """The turns of all threads that use one host, first come, first served.
-
-    A thread may want a second turn while it has one, here or at another host: for the bytes of an upload, say. It comes
-    before those that have none, so that what is begun ends; and it goes on above the limit where all who could give a
-    turn back wait themselves.
-
-    Args:
-        manners: What is allowed.
-        backoff: The host's; whoever stops it calls `wake` after it.
+    Attributes:
+        lock: Guards this, and every limiter that shares it.
+        holding: Permits by thread.
+        waiting: Threads that wait.
     """
 
-    def __init__(self, manners: Manners, backoff: Backoff) -> None:
-        self._limit = manners.concurrent
-        self._interval = 1 / manners.per_second if manners.per_second else 0.0
-        self._quota = None if manners.quota_min is None else _Quota(manners.quota_min, manners.quota_wait, backoff)
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holding: Counter[int] = Counter()
+        self.waiting: set[int] = set()
+
+
+class RequestLimiter:
+    """The permits of all threads that use one host, first come, first served.
+
+    A thread may want a second permit while it has one, here or at another host: for the bytes of an upload, say. It
+    comes before those that have none, so that what is begun ends; and it goes on above the limit where all who could
+    give a permit back wait themselves.
+
+    Args:
+        limits: What is allowed.
+        backoff: The host's; whoever stops it calls `wake` after it.
+        permits: Of all hosts that share threads.
+    """
+
+    def __init__(self, limits: RateLimits, backoff: Backoff, permits: Permits) -> None:
+        self._limit = limits.concurrent
+        self._interval = 1 / limits.per_second if limits.per_second else 0.0
+        self._quota = None if limits.quota_min is None else _Quota(limits.quota_min, limits.quota_wait, backoff)
+        self._permits = permits
         self._backoff = backoff
         self._under_way = 0
         self._holders: Counter[int] = Counter()
         self._queue: deque[_Waiter] = deque()
         self._due = 0.0
 
-    def take(self, look: Look) -> Turn:
-        """Wait for the turn to send a request, whose end is to be told to what this gives.
+    def take(self, look: Look) -> Permit:
+        """Wait for a permit to send a request; it is given back when the response is closed.
 
         Args:
             look: How the host is asked for its quota.
@@ -61,12 +73,12 @@ class Turns:
             NetworkError: the host was closed meanwhile.
         """
         waiter = _Waiter(threading.get_ident())
-        with _lock:
-            first = waiter.thread not in _holding
+        with self._permits.lock:
+            first = waiter.thread not in self._permits.holding
             self._queue.append(waiter)
-            _waiting.add(waiter.thread)
+            self._permits.waiting.add(waiter.thread)
             self._serve()
-        turn = Turn(self, waiter.thread)
+        permit = Permit(self, waiter.thread)
         try:
             if not waiter.granted.is_set():
                 self._backoff.wait_for(waiter.granted)
@@ -74,15 +86,15 @@ class Turns:
             if first and self._quota is not None:
                 self._quota.wait(look)
         except BaseException:
-            with _lock:
+            with self._permits.lock:
                 queued = waiter in self._queue
                 if queued:
                     self._queue.remove(waiter)
-                    _waiting.discard(waiter.thread)
+                    self._permits.waiting.discard(waiter.thread)
             if not queued:
-                turn.end()
+                permit.release()
             raise
-        return turn
+        return permit
 
     def space(self) -> None:
         """Wait until the next request may follow the one before it.
@@ -91,65 +103,65 @@ class Turns:
             NetworkError: the host was closed meanwhile.
         """
         if self._interval:
-            with _lock:
+            with self._permits.lock:
                 now = time.monotonic()
                 due = max(now, self._due)
                 self._due = due + self._interval
             self._backoff.wait(due - now)
 
-    def heed(self, call: Call, headers: Mapping[str, str]) -> None:
-        """Take from the answer to a call what is left of the quota."""
+    def responded(self, call: Call, headers: Mapping[str, str]) -> None:
+        """Take from the response to a call what is left of the quota."""
         if self._quota is not None:
-            self._quota.heed(call, headers)
+            self._quota.responded(call, headers)
 
     def wake(self) -> None:
         """Let everybody see that the host was closed."""
-        with _lock:
+        with self._permits.lock:
             for waiter in self._queue:
                 waiter.granted.set()
 
-    def end(self, holder: int) -> None:
+    def release(self, holder: int) -> None:
         """A request of the thread `holder` is over."""
-        with _lock:
+        with self._permits.lock:
             self._under_way -= 1
-            for count in (self._holders, _holding):
+            for count in (self._holders, self._permits.holding):
                 count[holder] -= 1
                 if not count[holder]:
                     del count[holder]
             self._serve()
 
     def _serve(self) -> None:
-        """Give turns to those who can have one."""
+        """Give permits to those who can have one."""
         while self._queue:
-            begun = next((waiter for waiter in self._queue if waiter.thread in _holding), None)
+            begun = next((waiter for waiter in self._queue if waiter.thread in self._permits.holding), None)
             if self._limit is None or self._under_way < self._limit:
                 self._grant(begun or self._queue[0])
-            elif begun is not None and all(thread in _waiting for thread in self._holders):
+            elif begun is not None and all(thread in self._permits.waiting for thread in self._holders):
                 self._grant(begun)
             else:
                 return
 
     def _grant(self, waiter: _Waiter) -> None:
         self._queue.remove(waiter)
-        _waiting.discard(waiter.thread)
+        self._permits.waiting.discard(waiter.thread)
         self._under_way += 1
         self._holders[waiter.thread] += 1
-        _holding[waiter.thread] += 1
+        self._permits.holding[waiter.thread] += 1
         waiter.granted.set()
 
 
-class Turn:
+class Permit:
     """One request that is under way."""
 
-    def __init__(self, turns: Turns, holder: int) -> None:
-        self._turns: Turns | None = turns
+    def __init__(self, limiter: RequestLimiter, holder: int) -> None:
+        self._limiter: RequestLimiter | None = limiter
         self._holder = holder
 
-    def end(self) -> None:
+    def release(self) -> None:
         """The request is over; any thread may say so, more than once."""
-        turns, self._turns = self._turns, None
-        if turns is not None:
-            turns.end(self._holder)
+        limiter, self._limiter = self._limiter, None
+        if limiter is not None:
+            limiter.release(self._holder)
 
 
 @dataclass(eq=False, slots=True)
@@ -169,7 +181,7 @@ class _Quota:
         self._asked: Call | None = None
         self._looking = threading.Lock()
 
-    def heed(self, call: Call, headers: Mapping[str, str]) -> None:
+    def responded(self, call: Call, headers: Mapping[str, str]) -> None:
         left = remaining(headers)
         if left is not None:
             self._left = left

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to one repository, and answers that are not quite what was asked for."""
+"""Requests to one repository, and responses that are not quite what was asked for."""
 
 from __future__ import annotations
 
