@@ -135,7 +135,11 @@ def recording(*servers: RegistryServer) -> Iterator[Recorder]:
             recorder.record(request, sys._getframe(1))
             return send(self, request, **options)
 
-        def refused(*args: object, **options: object) -> None:
+        docker = their_requests.Session.send
+
+        def refused(self: Any, request: Any, **options: Any) -> Any:
+            if request.url.startswith("http+docker:"):  # how the tests start a container
+                return docker(self, request, **options)
             raise AssertionError("requests sends nothing")
 
         patch.setattr(httpx.Client, "send", recorded)

@@ -206,6 +206,9 @@ def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
         rest, tag = path, _tag(suffix, text)
     if not rest:
         raise InvalidReference(f"the reference {show(text)} names no path", hint="write oci:DIR:TAG")
+    if tag is None and ":" in Path(rest).name:
+        # Without its last slash, what follows the colon would be the tag.
+        raise InvalidReference(f"the folder of {show(text)} has a ':' in its name", hint="write the tag behind it")
     return Path(rest), tag, digest
 
 

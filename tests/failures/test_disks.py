@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,22 @@ def pull_until_full(command: Commands, line: Line, disk: Disk, source: str, dest
     line.hold(8 * MiB)
     running = command.start("pull", "-q", f"{line.host}/{source}", dest)
     assert line.reached.wait(60)
+    # What has passed may still be on its way to the disk.
+    end = time.monotonic() + 10
+    while _written(disk.folder) < 2 * MiB and time.monotonic() < end:
+        time.sleep(0.01)
     disk.fill()
     line.go.set()
     return command.end(running)
+
+
+def _written(folder: Path) -> int:
+    """Bytes that take up room below a folder."""
+    found = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            found += path.stat().st_blocks * 512
+    return found
 
 
 @pytest.mark.parametrize("name", ["back", "back.carton"])

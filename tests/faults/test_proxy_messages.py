@@ -151,7 +151,7 @@ def test_a_proxy_that_answers_with_a_page_of_its_own(
 def test_a_page_in_place_of_what_was_asked_for(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> None:
     with HttpProxy(answer=PAGE % 200) as proxy:
         environment(monkeypatch, HTTP_PROXY=proxy.url)
-        assert "not valid JSON" in pulls.fail()
+        assert "answered as a web server, not as a registry (status 200)" in pulls.fail()
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY"])
