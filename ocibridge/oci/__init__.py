@@ -21,6 +21,7 @@ from .reference import (
     Reference,
     RegistryReference,
     has_scheme,
+    is_repository,
     parse_reference,
     without_scheme,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "RegistryReference",
     "canonical_json",
     "has_scheme",
+    "is_repository",
     "media_type_of",
     "parse_digest",
     "parse_document",

@@ -129,6 +129,11 @@ def parse_reference(text: str) -> Reference:
     return _parse_registry(text, text)
 
 
+def is_repository(name: object) -> bool:
+    """Whether this is a name of a repository (distribution-spec, "Pulling manifests")."""
+    return isinstance(name, str) and _REPOSITORY.fullmatch(name) is not None
+
+
 def has_scheme(text: str) -> bool:
     """Whether the beginning of a text says that it is a reference, and no path."""
     return text.startswith(("oci:", "oci-archive:")) or _scheme(text) in _REGISTRY_SCHEMES

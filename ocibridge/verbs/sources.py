@@ -13,7 +13,15 @@ from ..errors import InvalidReference, SourceError, UsageError, reading
 from ..formats.base import Format, ReadOptions, StoredModel, pick
 from ..formats.check import CheckSink
 from ..model import Model
-from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
+from ..oci import (
+    ArchiveReference,
+    LayoutReference,
+    Reference,
+    RegistryReference,
+    has_scheme,
+    is_repository,
+    parse_reference,
+)
 from ..oci.reference import web_address
 from ..paths import show
 
@@ -150,17 +158,12 @@ def mount_places(target: Reference, repositories: Sequence[str]) -> list[Registr
     for name in repositories:
         if not isinstance(target, RegistryReference):
             raise UsageError("blobs are mounted inside a registry only", hint="leave out --mount-from")
-        place = RegistryReference(target.host, name)
-        try:
-            valid = parse_reference(str(place)) == place
-        except InvalidReference:
-            valid = False
-        if not valid:
+        if not is_repository(name):
             raise UsageError(
                 f"{show(name)} is no repository to mount from",
                 hint=f"write REPOSITORY alone, without tag; it has to be on {target.host}",
             )
-        found.append(place)
+        found.append(RegistryReference(target.host, name))
     return found
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from oras.container import Container
 
-from ...errors import FormatError, InvalidReference, LimitError, NetworkError, OcibridgeError, StoreError
-from ...oci import RegistryReference, parse_json, parse_reference
+from ...errors import FormatError, LimitError, NetworkError, OcibridgeError, StoreError
+from ...oci import is_repository, parse_json
 from ...paths import show
 from .auth import repository_scope
 from .body import ContentBody
@@ -159,12 +159,7 @@ def _names(data: bytes, host: str) -> Iterator[str]:
     if not isinstance(found, list | None):
         raise FormatError(f"{host}: the list of repositories is not valid")
     for name in found or ():
-        place = RegistryReference("registry.invalid", name if isinstance(name, str) else "")
-        try:
-            valid = parse_reference(str(place)) == place
-        except InvalidReference:
-            valid = False
-        if not valid:
+        if not is_repository(name):
             raise FormatError(
                 f"{host} lists {show(str(name))}, which is no name of a repository",
                 hint="do not trust this registry, or name the repositories that you need",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines that still move, but too slowly to ever arrive: no timeout between two bytes notices them."""
+"""Transfers that still move, but too slowly to ever arrive: no timeout between two bytes notices them."""
 
 from __future__ import annotations
 
