@@ -31,7 +31,7 @@ schemas: $(VENV)/.package ## Write schemas/ anew from the types
 	$(BIN)/python -m ocibridge.schemas schemas
 
 tables: $(VENV)/.tools ## Write the conversion table of docs/formats anew
-	OCIBRIDGE_WRITE_DOCS=1 $(PYTEST) tests/verbs/test_conversions.py
+	OCIBRIDGE_WRITE_DOCS=1 $(PYTEST) tests/operations/test_conversions.py
 
 lint: $(VENV)/.tools ## Check format and style
 	$(BIN)/ruff format --check

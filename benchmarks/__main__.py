@@ -244,7 +244,7 @@ def _with_place(work: Callable[[Place], str], smoke: bool, *, encrypted: bool = 
             serve(Path(name, "pushes"), tls=encrypted, access_log=access_log) as pushes,
             serve(Path(name, "pulls"), tls=encrypted, access_log=access_log) as pulls,
         ):
-            return work(Place(folder, pushes, pulls, settle=not smoke, trust=trust if encrypted else None))
+            return work(Place(folder, pushes, pulls, fsync_all=not smoke, trust=trust if encrypted else None))
 
 
 def _now() -> str:

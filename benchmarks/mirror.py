@@ -170,7 +170,7 @@ class Mirror:
 
     def _take(self, case: Case, others: Sequence[Processes] = ()) -> None:
         """Run a case once in what is there."""
-        self._place.settle()
+        self._place.fsync_all()
         for log in self._logs:
             log.read()
         used = sum(each.cpu() for each in others)

@@ -43,15 +43,17 @@ class Place:
         folder: An empty folder, with room for about six times the largest model.
         pushes: Registry that is emptied before each run.
         pulls: Registry that keeps what the preparations push to it.
-        settle: Whether to wait before each run until the disk has what the runs before have written.
+        fsync_all: Whether to wait before each run until the disk has what the runs before have written.
         trust: Folder with the certificate authorities of registries that speak HTTPS; None where they speak HTTP.
     """
 
-    def __init__(self, folder: Path, pushes: Server, pulls: Server, *, settle: bool, trust: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, pushes: Server, pulls: Server, *, fsync_all: bool, trust: Path | None = None
+    ) -> None:
         self.pushes, self.pulls, self.trust = pushes, pulls, trust
         self.models, self.out = folder / "models", folder / "out"
         self.missing: list[str] = []
-        self._settle = settle
+        self._settle = fsync_all
         self._home, self._kept, self._temp = folder / "home", folder / "kept", folder / "temp"
         self._old = folder / "old"
         for each in (self.models, self.out, self._home, self._kept, self._temp, self._old):
@@ -73,9 +75,9 @@ class Place:
             shutil.rmtree(folder)
             folder.mkdir()
         self.pushes.empty()
-        self.settle()
+        self.fsync_all()
 
-    def settle(self) -> None:
+    def fsync_all(self) -> None:
         """Wait until the disk has what was written so far."""
         if self._settle:
             os.sync()

@@ -33,16 +33,14 @@ if TYPE_CHECKING:
     from .mirror.plan import mirror_plan
     from .mirror.reports import MirrorPlan, MirrorReport
     from .mirror.run import RunOptions, mirror_run
-    from .stores.registry import RegistryOptions
-    from .transfer import Progress, Task
-    from .verbs.convert import convert
-    from .verbs.copy import copy
-    from .verbs.inspect import inspect
-    from .verbs.inspected import InspectReport
-    from .verbs.login import login, logout
-    from .verbs.pull import pull
-    from .verbs.push import push
-    from .verbs.reports import (
+    from .operations.convert import convert
+    from .operations.copy import copy
+    from .operations.inspect import inspect
+    from .operations.inspected import InspectReport
+    from .operations.login import login, logout
+    from .operations.pull import pull
+    from .operations.push import push
+    from .operations.reports import (
         ConvertReport,
         CopyReport,
         PrepareReport,
@@ -51,7 +49,9 @@ if TYPE_CHECKING:
         RewriteReport,
         VerifyReport,
     )
-    from .verbs.verify import verify
+    from .operations.verify import verify
+    from .stores.registry import RegistryOptions
+    from .transfer import Progress, Task
     from .volume.check import volume_check
     from .volume.manifests import volume_manifest
     from .volume.prepare import volume_prepare
@@ -76,28 +76,28 @@ _HOMES = {
     "RegistryOptions": "stores.registry",
     "Progress": "transfer",
     "Task": "transfer",
-    "convert": "verbs.convert",
-    "copy": "verbs.copy",
-    "inspect": "verbs.inspect",
-    "login": "verbs.login",
-    "logout": "verbs.login",
+    "convert": "operations.convert",
+    "copy": "operations.copy",
+    "inspect": "operations.inspect",
+    "login": "operations.login",
+    "logout": "operations.login",
     "mirror_plan": "mirror.plan",
     "mirror_run": "mirror.run",
-    "pull": "verbs.pull",
-    "push": "verbs.push",
-    "ConvertReport": "verbs.reports",
-    "CopyReport": "verbs.reports",
-    "InspectReport": "verbs.inspected",
+    "pull": "operations.pull",
+    "push": "operations.push",
+    "ConvertReport": "operations.reports",
+    "CopyReport": "operations.reports",
+    "InspectReport": "operations.inspected",
     "MirrorPlan": "mirror.reports",
     "MirrorReport": "mirror.reports",
-    "PrepareReport": "verbs.reports",
-    "PullReport": "verbs.reports",
-    "PushReport": "verbs.reports",
-    "RewriteReport": "verbs.reports",
+    "PrepareReport": "operations.reports",
+    "PullReport": "operations.reports",
+    "PushReport": "operations.reports",
+    "RewriteReport": "operations.reports",
     "RunOptions": "mirror.run",
     "Runner": "formats.base",
-    "VerifyReport": "verbs.reports",
-    "verify": "verbs.verify",
+    "VerifyReport": "operations.reports",
+    "verify": "operations.verify",
     "VolumeCheckReport": "volume.reports",
     "VolumeManifestReport": "volume.reports",
     "volume_check": "volume.check",

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .content import Content
+from .io.content import Content
 
 
 class Role(str, Enum):
@@ -132,11 +132,3 @@ class StoredModel:
     identity: str | None = None
     info: ModelInfo = field(default_factory=ModelInfo)
     origin: Mapping[str, str] = field(default_factory=dict)
-
-
-ByteCount = Callable[[int], None]
-"""Told the number of bytes that have just moved."""
-
-
-def ignore_bytes(count: int) -> None:
-    """A `ByteCount` for those who do not watch."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .airgap.lock import Lock
+from .airgap.inventory import Lock
 from .airgap.reports import PackReport, UnpackReport
 from .dialects.annotations import FileMetadata
 from .dialects.config import ModelConfig, ModelFacts
@@ -22,7 +22,7 @@ from .dialects.modelpack import ModelpackConfig
 from .mirror.jobs.jobfile import JobFile
 from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest
-from .verbs.reports import (
+from .operations.reports import (
     ConvertReport,
     CopyReport,
     InspectReport,

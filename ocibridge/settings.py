@@ -98,13 +98,13 @@ ALSO = ("ollama", "image")
 """What a push can publish beside the artifact."""
 
 PLATFORMS = ("linux/amd64", "linux/arm64")
-"""Platforms of the nodes that an image sibling is for unless the user says otherwise."""
+"""Platforms of the nodes that an image companion is for unless the user says otherwise."""
 
 IMAGE_SUFFIX = "-image"
-"""What the tag of an image sibling has after that of its artifact."""
+"""What the tag of an image companion has after that of its artifact."""
 
 OLLAMA_SUFFIX = "-ollama"
-"""What the tag of an Ollama sibling has after that of its artifact."""
+"""What the tag of an Ollama companion has after that of its artifact."""
 
 MAX_LAYERS = 120
 """Layers of an artifact that container runtimes shall mount, unless the user says otherwise. An overlay mount names one

@@ -240,7 +240,7 @@ def test_small_files_differ_and_share_a_layer(tmp_path: Path) -> None:
 def place(folder: Path) -> Place:
     (folder / "work").mkdir()
     return Place(
-        folder / "work", *(Server("127.0.0.1:1", folder / name, None) for name in ("pushes", "pulls")), settle=False
+        folder / "work", *(Server("127.0.0.1:1", folder / name, None) for name in ("pushes", "pulls")), fsync_all=False
     )
 
 

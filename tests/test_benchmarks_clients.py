@@ -72,7 +72,7 @@ def test_clients_that_get_different_answers_are_not_compared() -> None:
 def test_every_client_is_measured_against_the_real_registry(registry: RegistryServer, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     server = Server(registry.host, tmp_path, None)
-    found = measure(Place(tmp_path / "work", server, server, settle=False), Amount(200, 2))
+    found = measure(Place(tmp_path / "work", server, server, fsync_all=False), Amount(200, 2))
     assert list(found) == [HTTP_CLIENT, URLLIB3, HTTPX, OURS]
     for cost in found.values():
         assert 0 < cost.cpu <= 10 * cost.wall

@@ -89,7 +89,7 @@ def place(folder: Path, registry: RegistryServer, authorities: Path = TLS / "ca.
         (folder / name).mkdir(parents=True)
     shutil.copyfile(authorities, folder / "trust" / tools.AUTHORITIES)
     server = Server(registry.host, folder / "server", None)
-    return Place(folder / "work", server, server, settle=False, trust=folder / "trust")
+    return Place(folder / "work", server, server, fsync_all=False, trust=folder / "trust")
 
 
 def test_every_tool_that_is_there_pushes_and_pulls_over_tls(tls_registry: RegistryServer, tmp_path: Path) -> None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..content import Content, Reader
 from ..errors import NotFound
-from ..model import ByteCount, ignore_bytes
+from ..io.content import ByteCount, Content, Reader, ignore_bytes
 from ..oci import Descriptor
 from ..settings import Limits
 from ..stores.base import Store
 from ..transfer.graph import Graph, Node, node_of, read_node
-from .lock import Held
+from .inventory import Held
 
 
 class Recorder(Store):

@@ -15,28 +15,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..content import BytesContent, Content
 from ..errors import UsageError
+from ..io.atomic import check_place
+from ..io.content import BytesContent, Content
 from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
+from ..operations.copy import carry_companions
+from ..operations.sources import open_store
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleWriter
 from ..stores.content import BlobContent
-from ..stores.files import check_place
 from ..stores.imageindex import Entry
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
-from ..transfer.carry import Carrier, CarryOptions
+from ..transfer.copygraph import CopyOptions, GraphCopier
 from ..transfer.graph import Node
 from ..transfer.progress import reported
-from ..transfer.shared import Shared
+from ..transfer.session import CopySession
 from ..transfer.workers import Workers
-from ..verbs.copy import carry_siblings
-from ..verbs.sources import open_store
 from .contents import Contents, Recorder, contents_of
-from .lock import Lock
+from .inventory import Lock
 from .names import Name, name_of
 from .reports import PackedReference, PackReport, VolumeReport
 
@@ -78,7 +78,7 @@ def pack(
     platforms: Sequence[str] = (),
     referrers: bool = True,
     digest_tags: bool = True,
-    siblings: bool = True,
+    companions: bool = True,
     force: bool = False,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
@@ -95,10 +95,10 @@ def pack(
         since: Lock of what the other side has, which is left out.
         lock: Where the lock of what the other side will have goes.
         volume_size: Length of a volume in bytes; None writes one file.
-        platforms: See `CarryOptions`.
+        platforms: See `CopyOptions`.
         referrers: Whether what refers to the references comes along.
         digest_tags: Whether tags `sha256-<hex>…` come along.
-        siblings: Whether the image and the Ollama manifest of a model come along.
+        companions: Whether the image and the Ollama manifest of a model come along.
         force: Whether to replace the archive.
         registry: How to talk to the registries.
         concurrency: References that are looked at, and small blobs that are fetched, at the same time.
@@ -120,18 +120,18 @@ def pack(
     if lock is not None:
         check_place(Path(lock))
     wanted = _wanted(references)
-    options = CarryOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
+    options = CopyOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
     with ExitStack() as stack:
         writer = stack.enter_context(BundleWriter(path, volume_size, force))
         sources = _open(wanted.values(), registry, stack)
-        shared = Shared()
+        shared = CopySession()
         workers = Workers(concurrency, progress, list(sources.values()))
         progress.plan("reading", len(wanted), 0)
 
         def look(item: tuple[Name, Reference]) -> tuple[list[_Found], list[str]]:
             task = Task("reading", item[0].text, 0)
             with reported(progress, task):
-                return _look(*item, sources[item[1].name], options, shared, siblings, known)
+                return _look(*item, sources[item[1].name], options, shared, companions, known)
 
         looked = workers.map(look, list(wanted.items()))
         found = {each.name.text: each for every, _ in looked for each in every}
@@ -223,18 +223,18 @@ def _look(
     name: Name,
     reference: Reference,
     source: Store,
-    options: CarryOptions,
-    shared: Shared,
-    siblings: bool,
+    options: CopyOptions,
+    shared: CopySession,
+    companions: bool,
     known: Lock,
 ) -> tuple[list[_Found], list[str]]:
     """What a reference brings with it, under which names, and warnings; no blob is fetched."""
     recorder = Recorder(f"the contents of {name.text}", source.limits)
-    carrier = Carrier(source, recorder, options, shared)
+    carrier = GraphCopier(source, recorder, options, shared)
     carried = [carrier.carry(reference.version, name.tag)]
-    if siblings and name.tag is not None:
+    if companions and name.tag is not None:
         tagged = replace(reference, tag=name.tag, digest=None)
-        carried += [each for _, each in carry_siblings(carrier, tagged, tagged, carried[0])]
+        carried += [each for _, each in carry_companions(carrier, tagged, tagged, carried[0])]
     named = [
         (Name(f"{name.repository}:{tag}" if name.repository else tag, name.repository, tag), tag)
         for tag in recorder.tags()

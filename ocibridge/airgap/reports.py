@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..verbs.base import Report
-from ..verbs.moves import Moves
+from ..operations.base import Report
+from ..operations.moves import Moves
 
 
 class VolumeReport(Report):

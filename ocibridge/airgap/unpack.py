@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import FormatError, NotFound, StoreError, UsageError
+from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
+from ..operations.moves import Moves
+from ..operations.sources import open_store
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleStore, Named
-from ..stores.files import check_place
 from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
-from ..transfer.carry import Carried, Carrier, CarryOptions
+from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
 from ..transfer.progress import Within, reported
-from ..transfer.shared import Shared
+from ..transfer.session import CopySession
 from ..transfer.workers import Workers
-from ..verbs.moves import Moves
-from ..verbs.sources import open_store
 from .contents import Contents, contents_of
-from .lock import Lock
+from .inventory import Lock
 from .names import Destination, Name, parse_destination, parse_name
 from .pack import ANNOTATION_BLOBS_AT, archive_path
 from .reports import UnpackedReference, UnpackReport
@@ -117,19 +117,19 @@ def unpack(
     roots = _roots(bundle, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
-        shared = Shared()
+        shared = CopySession()
         expected = _check_rest(bundle, roots, targets, shared, Workers(concurrency, progress))
         many = len(roots) >= concurrency
-        options = CarryOptions(walk=walk, concurrency=1 if many else concurrency)
+        options = CopyOptions(walk=walk, concurrency=1 if many else concurrency)
         # By digest, the archive is one repository.
         whole = Named(bundle, "", lambda blob: expected.get(blob.digest))
         stores = [targets.store(root.repository) for root in roots]
         progress.plan(_PHASE, len(roots), 0)
 
-        def restore(item: tuple[_Root, Store]) -> Carried:
+        def restore(item: tuple[_Root, Store]) -> CopyResult:
             root, store = item
             with reported(progress, Task(_PHASE, root.name.text, 0)):
-                carrier = Carrier(whole, store, options, shared, Within(progress))
+                carrier = GraphCopier(whole, store, options, shared, Within(progress))
                 return carrier.carry(root.digest, root.name.tag)
 
         workers = Workers(concurrency if many else 1, progress, stores)
@@ -239,7 +239,7 @@ class _Targets:
 
 
 def _check_rest(
-    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, shared: Shared, workers: Workers
+    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, shared: CopySession, workers: Workers
 ) -> dict[str, Store]:
     """Ask the target for the blobs that the archive lacks; a repository that has each, by its digest.
 

@@ -12,7 +12,7 @@ from .output import human_size, human_time, losses, result, say, warn
 from .push import movements
 
 if TYPE_CHECKING:
-    from ..verbs.reports import ConvertReport, PullReport, RewriteReport
+    from ..operations.reports import ConvertReport, PullReport, RewriteReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> None:
     registry = options.registry_options(args)
     links = options.links_options(args)
     box = options.box_options(args)
-    from ..verbs.convert import convert
-    from ..verbs.reports import RewriteReport
+    from ..operations.convert import convert
+    from ..operations.reports import RewriteReport
     from .progress import shown
 
     started = time.monotonic()
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
-    from ..verbs.reports import ConvertReport
+    from ..operations.reports import ConvertReport
 
     name = report.identity or "the model"
     if isinstance(report, ConvertReport):

@@ -14,8 +14,8 @@ from .passwords import credentials
 from .values import names
 
 if TYPE_CHECKING:
+    from ..operations.reports import CopyReport
     from ..stores.registry import RegistryOptions
-    from ..verbs.reports import CopyReport
 
 _NAMES = (
     "HOST[:PORT]/REPOSITORY[:TAG|@DIGEST] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
@@ -27,7 +27,7 @@ def add(commands: options.Commands[Any]) -> None:
     parser = options.add_command(
         commands,
         "copy",
-        "Copy a model from store to store, with its signatures and siblings.",
+        "Copy a model from store to store, with its signatures and companions.",
         "ocibridge copy localhost:5000/models/digits:v1 registry.example/mirror/digits",
         "run the same command again; blobs that arrived whole are not sent again",
     )
@@ -49,7 +49,7 @@ def add(commands: options.Commands[Any]) -> None:
         "--no-referrers", action="store_true", help="leave out signatures, SBOMs and the like that refer to it"
     )
     parser.add_argument("--no-digest-tags", action="store_true", help="leave out tags such as sha256-….sig")
-    parser.add_argument("--no-siblings", action="store_true", help="leave out TAG-image and TAG-ollama beside it")
+    parser.add_argument("--no-companions", action="store_true", help="leave out TAG-image and TAG-ollama beside it")
     parser.add_argument(
         "--walk",
         action="store_true",
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
         )
     source_registry = _source_options(args)
     registry = options.registry_options(args)
-    from ..verbs.copy import copy
+    from ..operations.copy import copy
     from .progress import shown
 
     started = time.monotonic()
@@ -108,7 +108,7 @@ def summary(report: CopyReport) -> str:
     )
     blobs = ", ".join(f"{number} {word} ({human_size(size)})" for number, word, size in counts if number) or "none"
     referrers = f", {report.referrers} referrers" if report.referrers else ""
-    also = "".join(f", also {each.tag}" for each in report.siblings)
+    also = "".join(f", also {each.tag}" for each in report.companions)
     return f"blobs {blobs}{referrers}{also}"
 
 

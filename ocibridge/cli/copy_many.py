@@ -49,7 +49,7 @@ def belongings(args: argparse.Namespace) -> dict[str, Any]:
         "platforms": args.platform or (),
         "referrers": not args.no_referrers,
         "digest_tags": not args.no_digest_tags,
-        "siblings": not args.no_siblings,
+        "companions": not args.no_companions,
     }
 
 
@@ -130,7 +130,15 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
 
 
 def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
-    names = ["--since", "--volume-size", "--force", "--platform", "--no-referrers", "--no-digest-tags", "--no-siblings"]
+    names = [
+        "--since",
+        "--volume-size",
+        "--force",
+        "--platform",
+        "--no-referrers",
+        "--no-digest-tags",
+        "--no-companions",
+    ]
     _refuse(args, names, "packing an archive")
     registry = options.registry_options(args)
     from ..airgap import unpack

@@ -11,7 +11,7 @@ from . import options
 from .output import columns, human_size, result, warn
 
 if TYPE_CHECKING:
-    from ..verbs.inspected import InspectReport
+    from ..operations.inspected import InspectReport
 
 _SHORT = 12
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     """Inspect, and print."""
     links = options.links_options(args)
     registry = options.registry_options(args)
-    from ..verbs.inspect import inspect
+    from ..operations.inspect import inspect
 
     report = inspect(args.subject, registry=registry, **links)
     if args.json:

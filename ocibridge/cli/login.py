@@ -37,7 +37,7 @@ def add(commands: options.Commands[Any]) -> None:
 
 def run_login(args: argparse.Namespace) -> None:
     """Log in."""
-    from ..verbs.login import check_host, login
+    from ..operations.login import check_host, login
 
     check_host(args.host, "login")
     username, password = credentials(args, required=True)
@@ -57,8 +57,8 @@ def run_login(args: argparse.Namespace) -> None:
 
 def run_logout(args: argparse.Namespace) -> None:
     """Log out."""
+    from ..operations.login import logout
     from ..stores.registry import RegistryOptions
-    from ..verbs.login import logout
 
     removed = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
     if args.json:

@@ -170,7 +170,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    from ..stores.files import check_place, write_file
+    from ..io.atomic import check_place, write_file
 
     if args.output:
         check_place(args.output)
@@ -269,7 +269,7 @@ def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
 def _check_reports(args: argparse.Namespace) -> None:
     """What cannot be written anyhow is found out before a run that may take hours."""
     from ..errors import UsageError
-    from ..stores.files import check_place
+    from ..io.atomic import check_place
 
     for path in args.report:
         if path.suffix not in (".json", ".html"):
@@ -300,7 +300,7 @@ def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
 
 
 def _writers(args: argparse.Namespace, report: MirrorReport) -> Iterator[Callable[[], None]]:
-    from ..stores.files import write_file
+    from ..io.atomic import write_file
 
     for path in args.report:
         if path.suffix == ".json":

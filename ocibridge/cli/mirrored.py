@@ -10,7 +10,7 @@ from .output import columns, human_size, human_time, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
-    from ..verbs.moves import Moves
+    from ..operations.moves import Moves
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> list[str]:

@@ -47,7 +47,7 @@ def add(commands: options.Commands[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Restore, and print the pinned reference of what was pulled."""
     registry = options.registry_options(args)
-    from ..verbs.pull import pull
+    from ..operations.pull import pull
     from .progress import shown
 
     started = time.monotonic()

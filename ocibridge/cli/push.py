@@ -13,7 +13,7 @@ from .output import human_size, human_time, result, say, warn
 from .values import key_values, moment, role_rules
 
 if TYPE_CHECKING:
-    from ..verbs.reports import PushedLayer, PushReport
+    from ..operations.reports import PushedLayer, PushReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     roles = role_rules(args.role)
     links = options.links_options(args)
     registry = options.registry_options(args)
-    from ..verbs.push import push
+    from ..operations.push import push
     from .progress import shown
 
     started = time.monotonic()

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     """Verify, and print what holds."""
     links = options.links_options(args)
     registry = options.registry_options(args)
-    from ..verbs.verify import verify
+    from ..operations.verify import verify
     from .progress import shown
 
     with shown(args) as progress:

@@ -69,11 +69,11 @@ def described(report: VolumeCheckReport) -> list[str]:
     """The report for people."""
     lines = [printable(f"{report.subject} is {report.kind}"), *_predictions(report.runtimes)]
     shown = report.runtimes
-    if report.sibling is not None:
-        platforms = ", ".join(report.sibling.platforms)
+    if report.companion is not None:
+        platforms = ", ".join(report.companion.platforms)
         lines += ["", f"it has an image for pods ({printable(platforms)}); mount this one:"]
-        lines += [f"  {printable(report.sibling.reference)}", *_predictions(report.sibling.runtimes)]
-        shown = [*shown, *report.sibling.runtimes]
+        lines += [f"  {printable(report.companion.reference)}", *_predictions(report.companion.runtimes)]
+        shown = [*shown, *report.companion.runtimes]
     best = next((each for each in shown if each.ok), None) or next((each for each in shown if each.files), None)
     return lines + (_tree(best) if best is not None else [])
 

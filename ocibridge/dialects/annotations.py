@@ -25,7 +25,7 @@ SYMLINKS = OURS + "symlinks"
 ROLE = OURS + "role"
 INFO = OURS + "info"
 PREFIX = OURS + "prefix"
-SIBLING = OURS + "sibling"
+COMPANION = OURS + "sibling"  # the key is part of published digests
 
 EPOCH = "1970-01-01T00:00:00Z"
 

@@ -10,10 +10,10 @@ from ..model import ModelInfo
 from ..oci import Descriptor
 from .annotations import SPECIFIED
 from .config import config_of
-from .vocabulary import FinishedLayer, Vocabulary
+from .vocabulary import FinishedLayer, ManifestDialect
 
 
-class Cnai(Vocabulary):
+class Cnai(ManifestDialect):
     """`application/vnd.cnai.model.*` as in seed 001.
 
     Args:

@@ -8,7 +8,7 @@ from enum import Enum
 from ..errors import UsageError
 from .cnai import Cnai, Modelpack
 from .draft import DraftDialect
-from .vocabulary import Vocabulary
+from .vocabulary import ManifestDialect
 
 
 class Dialect(str, Enum):
@@ -19,7 +19,7 @@ class Dialect(str, Enum):
     MODELPACK = "modelpack"
 
 
-def vocabulary_of(dialect: Dialect | str, *, bare_raw: bool = False) -> Vocabulary:
+def dialect_of(dialect: Dialect | str, *, bare_raw: bool = False) -> ManifestDialect:
     """The names that a dialect uses.
 
     Args:

@@ -18,7 +18,7 @@ from ..oci import SHA256, Descriptor, canonical_json, parse_document, parse_json
 from . import annotations as keys
 from . import config as words
 from .config import ModelFacts, rfc3339
-from .vocabulary import FinishedLayer, Vocabulary
+from .vocabulary import FinishedLayer, ManifestDialect
 
 PREFIX = "org.cnai.model."
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
@@ -41,7 +41,7 @@ _TEXTS = {
 }
 
 
-class DraftDialect(Vocabulary):
+class DraftDialect(ManifestDialect):
     """`application/vnd.cnai.model.layer.v1.tar[+gzip]` on OCI layers (seed 003, "Image Manifest Extension Properties").
 
     Args:

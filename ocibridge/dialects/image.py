@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image sibling of an artifact: the same layers in the words that container runtimes mount.
+"""The image companion of an artifact: the same layers in the words that container runtimes mount.
 
 A runtime reads files only from layers of the OCI image types, in an image whose config has a diff id for each of them
 (image-spec, config.md, "rootfs"). The layers are described again, not made again: digests and sizes are the artifact's.
@@ -18,7 +18,7 @@ from ..paths import show
 from . import annotations as keys
 from .draft import CONFIG_TYPE
 
-SIBLING_KIND = "image"
+COMPANION_KIND = "image"
 """Value of the annotation `org.ocibridge.sibling` on the index."""
 _PLATFORM = re.compile(r"([a-z0-9._-]+)/([a-z0-9._-]+)(?:/([a-z0-9._-]+))?")
 
@@ -108,7 +108,7 @@ def image_of(layers: Sequence[ImageLayer], platforms: Sequence[str], subject: De
     index = Index(
         manifests=[each.descriptor for each in images],
         subject=Descriptor(media_type=subject.media_type, digest=subject.digest, size=subject.size),
-        annotations={keys.SIBLING: SIBLING_KIND},
+        annotations={keys.COMPANION: COMPANION_KIND},
     ).to_json()
     return Image(images, descriptors, index, Descriptor.of(index, MEDIA_TYPE_INDEX))
 

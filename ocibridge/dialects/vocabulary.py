@@ -39,7 +39,7 @@ class FinishedLayer(NamedTuple):
     kept: Mapping[str, str] = MappingProxyType({})
 
 
-class Vocabulary(ABC):
+class ManifestDialect(ABC):
     """The names that one dialect uses.
 
     Attributes:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..errors import LimitError
-from ..layers import Draft, Encoding, LayerDigests, Sealed
+from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan
 from ..model import FileEntry, Model, ModelFile, ModelInfo
 from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
@@ -17,14 +17,14 @@ from ..settings import DEFAULT_LIMITS, MAX_LAYERS, Limits
 from . import annotations as keys
 from .cnai import Cnai
 from .config import rfc3339
-from .dialect import vocabulary_of
+from .dialect import dialect_of
 from .packing import Compress, Layers, Packed, pack, under
 from .reading import StoredArtifact
-from .vocabulary import FinishedLayer, Vocabulary
+from .vocabulary import FinishedLayer, ManifestDialect
 
 
 @dataclass(frozen=True, slots=True)
-class DraftOptions:
+class PlanOptions:
     """How a model becomes an artifact.
 
     Attributes:
@@ -42,7 +42,7 @@ class DraftOptions:
     compress: Compress = Compress.NONE
     annotations: Mapping[str, str] = field(default_factory=dict)
     created: datetime | None = None
-    vocabulary: Vocabulary | None = None
+    vocabulary: ManifestDialect | None = None
     prefix: str = ""
     max_layers: int = MAX_LAYERS
     limits: Limits = DEFAULT_LIMITS
@@ -61,7 +61,7 @@ class _About(NamedTuple):
     created: datetime | None
 
 
-def draft(model: Model, options: DraftOptions) -> Draft:
+def draft(model: Model, options: PlanOptions) -> ManifestPlan:
     """Plan the artifact of a model; no file is read.
 
     Raises:
@@ -84,8 +84,8 @@ def draft(model: Model, options: DraftOptions) -> Draft:
 
 
 def repack(
-    artifact: StoredArtifact, files: Sequence[ModelFile], vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
-) -> Draft:
+    artifact: StoredArtifact, files: Sequence[ModelFile], vocabulary: ManifestDialect, limits: Limits = DEFAULT_LIMITS
+) -> ManifestPlan:
     """The same model in tar layers, under the names of another dialect: what `draft` would make of its source.
 
     Args:
@@ -98,14 +98,14 @@ def repack(
     return _draft(about, pack(under(files, about.prefix), Layers.TAR, Compress.NONE), vocabulary, limits)
 
 
-def _draft(about: _About, packed: Sequence[Packed], vocabulary: Vocabulary, limits: Limits) -> Draft:
+def _draft(about: _About, packed: Sequence[Packed], vocabulary: ManifestDialect, limits: Limits) -> ManifestPlan:
     vocabulary.check([each.layer.encoding for each in packed])
 
-    def seal_with(digests: Sequence[LayerDigests]) -> Sealed:
+    def seal_with(digests: Sequence[LayerDigests]) -> BuiltManifest:
         layers = [_finished(each, found) for each, found in zip(packed, digests, strict=True)]
         return seal(about, layers, vocabulary, limits)
 
-    return Draft(tuple(each.layer for each in packed), seal_with)
+    return ManifestPlan(tuple(each.layer for each in packed), seal_with)
 
 
 def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
@@ -126,7 +126,7 @@ def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
     )
 
 
-def reword(artifact: StoredArtifact, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> Sealed:
+def reword(artifact: StoredArtifact, vocabulary: ManifestDialect, limits: Limits = DEFAULT_LIMITS) -> BuiltManifest:
     """The same layers under the names of another dialect; no layer byte changes.
 
     Raises:
@@ -164,14 +164,16 @@ def _about(artifact: StoredArtifact) -> _About:
         annotations={},
         created=model.info.created_at if oci.ANNOTATION_CREATED in annotations else None,
     )
-    ours = _manifest_annotations(about, vocabulary_of(artifact.dialect))
+    ours = _manifest_annotations(about, dialect_of(artifact.dialect))
     others = {
         key: value for key, value in annotations.items() if not key.startswith(keys.OURS) and ours.get(key) != value
     }
     return about._replace(annotations=others)
 
 
-def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabulary, limits: Limits) -> Sealed:
+def seal(
+    about: _About, finished: Sequence[FinishedLayer], vocabulary: ManifestDialect, limits: Limits
+) -> BuiltManifest:
     """Write config and manifest.
 
     Raises:
@@ -190,7 +192,7 @@ def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabular
             annotations=_manifest_annotations(about, vocabulary) or None,
         ).to_json()
         if len(manifest) <= limits.manifest:
-            return Sealed(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
+            return BuiltManifest(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
     raise LimitError(
         f"a manifest of {len(finished)} layers has {len(manifest)} bytes, registries take {limits.manifest}",
         hint="use --layers tar, which lets small files share layers"
@@ -200,7 +202,7 @@ def seal(about: _About, finished: Sequence[FinishedLayer], vocabulary: Vocabular
 
 
 def _layer_annotations(
-    layer: FinishedLayer, vocabulary: Vocabulary, prefixes: Sequence[str], listed: bool
+    layer: FinishedLayer, vocabulary: ManifestDialect, prefixes: Sequence[str], listed: bool
 ) -> dict[str, str]:
     prefix = vocabulary.prefix
     found = {}
@@ -220,7 +222,7 @@ def _layer_annotations(
     return dict(sorted(found.items()))
 
 
-def _manifest_annotations(about: _About, vocabulary: Vocabulary) -> dict[str, str]:
+def _manifest_annotations(about: _About, vocabulary: ManifestDialect) -> dict[str, str]:
     info = about.info
     found = {
         keys.FORMAT: about.format,

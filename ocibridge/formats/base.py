@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from ..content import Content, Reader
 from ..errors import can_go_on
-from ..journal import Journal
+from ..io.content import Content, Reader
+from ..io.journal import Journal
 from ..model import Model, Role, StoredModel
 from ..settings import DEFAULT_LIMITS, Limits
 
@@ -31,7 +31,7 @@ class ReadOptions:
         links_hosts: Hosts (`host` or `host:port`) they may be fetched from; empty allows any host.
         strip_from: Whether the `from` fields of an Ollama manifest, which may hold local paths, are left out.
         roles: Globs and the roles of the files that they match, before all other rules; the first match decides
-            (for model folders, see `ocibridge.formats.tree`).
+            (for model folders, see `ocibridge.formats.folder`).
         keep_archive: Whether an archive travels as it is, for a restoration that is exact everywhere: a carton as the
             only file of the model, an MLSteam archive along with the others.
         limits: See `ocibridge.settings.Limits`.

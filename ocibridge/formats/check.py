@@ -6,8 +6,8 @@ from __future__ import annotations
 import hashlib
 import threading
 
-from ..content import Reader, chunks
 from ..errors import IntegrityError
+from ..io.content import Reader, chunks
 from ..model import StoredModel
 from ..paths import show
 from .base import Sink

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..content import Content, Reader, fill
 from ..errors import FormatError
+from ..io.content import Content, Reader, fill
 from ..paths import show
 from ..settings import KiB, MiB
 from .facts import dominant

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..content import Content, fill
 from ..errors import FormatError
+from ..io.content import Content, fill
 from ..oci.document import parse_json
 from ..paths import show
 from .facts import dominant

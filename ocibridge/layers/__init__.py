@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layer encodings: raw, tar, tar+gzip, tar+zstd; both directions, streaming, deterministic. No roles here."""
 
-from .draft import Draft, Sealed
 from .encoding import Encoding
 from .layer import Layer, LayerDigests, StoredLayer, UnpackedFile, unpack, without_prefix
 from .onepass import OnePass, describe, promised
+from .plan import BuiltManifest, ManifestPlan
 from .tar import TarEntry, read_tar, tar_parts
 
 __all__ = [
-    "Draft",
+    "BuiltManifest",
     "Encoding",
     "Layer",
     "LayerDigests",
+    "ManifestPlan",
     "OnePass",
-    "Sealed",
     "StoredLayer",
     "TarEntry",
     "UnpackedFile",

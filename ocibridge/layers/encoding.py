@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import IO, cast
 
-from ..content import PieceReader, Reader, chunks
 from ..errors import FormatError, IntegrityError
+from ..io.content import PieceReader, Reader, chunks
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
 
 GZIP_LEVEL = 6

@@ -6,12 +6,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterable
 
-from ..beside import SMALL, Beside
-from ..content import Passing, Reader, writable
-from ..model import ByteCount
+from ..io.content import ByteCount, ForwardingReader, Reader, writable
+from ..io.hasher import SMALL, BackgroundHasher
 
 
-class HashedReader(Passing):
+class HashedReader(ForwardingReader):
     """What is read of `reader`, and its hash; closes `reader` with itself."""
 
     def __init__(self, reader: Reader) -> None:
@@ -31,7 +30,7 @@ class HashedReader(Passing):
         super().close()
 
 
-class Tally(Passing):
+class Tally(ForwardingReader):
     """What is read of a content, once, from its start; its hash, and those of the files in it.
 
     Args:
@@ -48,7 +47,7 @@ class Tally(Passing):
         self,
         reader: Reader,
         sizes: Iterable[tuple[int, int]] | None,
-        beside: tuple[Beside, Beside],
+        beside: tuple[BackgroundHasher, BackgroundHasher],
         on_bytes: ByteCount,
     ) -> None:
         self.source = reader

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..content import Concatenation, Content, PieceReader, Reader, chunks
 from ..errors import FormatError, IntegrityError
+from ..io.content import Concatenation, Content, PieceReader, Reader, chunks
 from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show

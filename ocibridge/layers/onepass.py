@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterator
 
-from ..beside import Beside
-from ..content import chunks
 from ..errors import IntegrityError
-from ..model import ByteCount, ModelFile, ignore_bytes
+from ..io.content import ByteCount, chunks, ignore_bytes
+from ..io.hasher import BackgroundHasher
+from ..model import ModelFile
 from ..paths import show
 from ..settings import SMALL_FILE
 from .encoding import Encoding, compress
@@ -75,8 +75,8 @@ class OnePass:
         large = layer.size >= SMALL_FILE
         blob, size = hashlib.sha256(), 0
         with (
-            Beside(large) as every,
-            Beside(large) as each,
+            BackgroundHasher(large) as every,
+            BackgroundHasher(large) as each,
             Tally(layer.parts.open(), pairs, (every, each), self._on_bytes) as plain,
         ):
             for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else chunks(plain):

@@ -13,8 +13,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
-from ..content import BytesContent, Content, Passing, Reader, fill, writable
 from ..errors import FormatError, IntegrityError, LimitError
+from ..io.content import BytesContent, Content, ForwardingReader, Reader, fill, writable
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
 from .window import Window
@@ -326,7 +326,7 @@ def _finish(reader: Reader, owner: str, gaps: bytearray | None) -> None:
             gaps += buffer[:count]
 
 
-class _EntryReader(Passing):
+class _EntryReader(ForwardingReader):
     def __init__(self, window: Window, size: int, owner: str, path: str) -> None:
         self.source: Window = window
         self._left = size

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ..content import Passing, Reader, writable
+from ..io.content import ForwardingReader, Reader, writable
 
 
-class Window(Passing):
+class Window(ForwardingReader):
     """A stream of which some bytes are read ahead, so that small things in it need no read of their own.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from ..errors import FormatError
 from ..oci import Reference
+from ..operations.artifacts import fetch_artifact
 from ..stores.base import Store
 from ..transfer.graph import Graph, read_node
-from ..verbs.artifacts import fetch_artifact
 from .jobs.filters import Traits
 
 

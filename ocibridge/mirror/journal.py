@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DestinationError, writing
-from ..locks import take
+from ..io.locks import take
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _VERSION = 1

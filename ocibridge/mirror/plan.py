@@ -12,15 +12,15 @@ from pathlib import Path
 
 from ..errors import InvalidReference, OcibridgeError
 from ..oci import parse_reference
+from ..operations.moves import Moves
 from ..transfer import Progress, Task
-from ..verbs.moves import Moves
 from .executors import WORKERS, each_done
 from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .prune import Place, plan_prune
 from .reports import Failure, MirrorPlan, PlannedItem
 from .shards import Shard
-from .sites import Sites
+from .storepool import StorePool
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
 
@@ -119,7 +119,7 @@ def places_of(job: Job, work: Expansion) -> list[Place]:
     return list(found.values())
 
 
-def pruning(places: Sequence[Place], failed: set[str], sites: Sites) -> list[PlannedItem]:
+def pruning(places: Sequence[Place], failed: set[str], sites: StorePool) -> list[PlannedItem]:
     """What is pruned, and what is kept; nothing is pruned where not everything was brought into step."""
     found: list[PlannedItem] = []
     for place in places:

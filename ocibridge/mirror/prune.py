@@ -18,10 +18,10 @@ from ..errors import NotFound, OcibridgeError, StoreError
 from ..oci import Reference, parse_reference
 from ..stores.base import Store
 from ..transfer.graph import Node, read_node
+from .companions import COMPANIONS
 from .jobs.filters import is_digest_tag, prunable_tags
-from .onward import SIBLINGS
 from .reports import MirrorItem, PlannedItem
-from .sites import Sites
+from .storepool import StorePool
 from .work import backup_tag, failure
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Place:
 DRY_RUN = "dry run: it is deleted with 'dryRun: false'"
 
 
-def plan_prune(place: Place, sites: Sites) -> list[PlannedItem]:
+def plan_prune(place: Place, sites: StorePool) -> list[PlannedItem]:
     """What would be deleted, and what is kept though the job does not bring it.
 
     Raises:
@@ -85,7 +85,7 @@ def plan_prune(place: Place, sites: Sites) -> list[PlannedItem]:
     return checked
 
 
-def still_to_prune(items: Sequence[PlannedItem], sites: Sites) -> list[PlannedItem]:
+def still_to_prune(items: Sequence[PlannedItem], sites: StorePool) -> list[PlannedItem]:
     """What a plan says, but for what is needed by tags that came after it was made, from the same plan even."""
     doomed: dict[str, set[str]] = defaultdict(set)
     for item in items:
@@ -97,7 +97,7 @@ def still_to_prune(items: Sequence[PlannedItem], sites: Sites) -> list[PlannedIt
 
 
 def _still(
-    item: PlannedItem, doomed: Mapping[str, set[str]], stay: dict[str, Mapping[str, str]], sites: Sites
+    item: PlannedItem, doomed: Mapping[str, set[str]], stay: dict[str, Mapping[str, str]], sites: StorePool
 ) -> PlannedItem:
     target = parse_reference(item.target)
     try:
@@ -109,7 +109,7 @@ def _still(
         return _kept(item, f"its tags cannot be read: {exc.message}")
 
 
-def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], sites: Sites) -> list[MirrorItem]:
+def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], sites: StorePool) -> list[MirrorItem]:
     """Delete what a plan says; what has changed since then is kept."""
     return [_pruned(item, job_entries[item.entry], sites) for item in items]
 
@@ -117,7 +117,7 @@ def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], sites: Sit
 def _is_extra(tag: str, place: Place) -> bool:
     if tag in place.expected or is_digest_tag(tag):
         return False
-    if any(tag.endswith(suffix) and tag.removesuffix(suffix) in place.expected for suffix in SIBLINGS):
+    if any(tag.endswith(suffix) and tag.removesuffix(suffix) in place.expected for suffix in COMPANIONS):
         return False
     return not any(_made_by(template, tag) for template in place.backups)
 
@@ -181,7 +181,7 @@ def _checked(item: PlannedItem, stay: Mapping[str, str], store: Store) -> Planne
     return item
 
 
-def _pruned(item: PlannedItem, entry: Entry, sites: Sites) -> MirrorItem:
+def _pruned(item: PlannedItem, entry: Entry, sites: StorePool) -> MirrorItem:
     started, clock = time.time(), time.monotonic()
     done = MirrorItem(
         entry=item.entry, outcome="kept", source=None, target=item.target, digest=item.digest, reason=item.reason
@@ -195,7 +195,7 @@ def _pruned(item: PlannedItem, entry: Entry, sites: Sites) -> MirrorItem:
     return done.model_copy(update={"started": started, "seconds": time.monotonic() - clock})
 
 
-def _delete(item: PlannedItem, entry: Entry, sites: Sites) -> str | None:
+def _delete(item: PlannedItem, entry: Entry, sites: StorePool) -> str | None:
     """Delete a tag; why it is kept, if it is."""
     target = parse_reference(item.target)
     store = sites.store(target)

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..verbs.base import Report
-from ..verbs.moves import Moves
+from ..operations.base import Report
+from ..operations.moves import Moves
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
@@ -91,7 +91,7 @@ class MirrorItem(Report):
         replaced: Digest that the tag had at the target before.
         reason: Why, in a few words.
         moves: What moved.
-        also: References of siblings that were made on the way.
+        also: References of companions that were made on the way.
         warnings: What the user should know of it, and what the hosts have said meanwhile where other processes work.
         error: What went wrong.
         started: Seconds since 1970.

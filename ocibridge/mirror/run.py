@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..errors import OcibridgeError, UsageError
+from ..operations.moves import Moves
 from ..transfer import Progress, Task
-from ..verbs.moves import Moves
 from .executors import each_done, workers_by_default
 from .jobs.job import Job
 from .journal import MirrorJournal

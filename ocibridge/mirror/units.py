@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from ..errors import OcibridgeError
 from ..oci import Reference
 from ..stores.base import Store
+from .companions import COMPANIONS
 from .jobs.filters import Pair, pair, select_repositories, select_tags
 from .jobs.places import RegistryPlace
-from .onward import SIBLINGS
 from .reports import MirrorItem
 from .shards import Shard
-from .sites import Sites
+from .storepool import StorePool
 from .work import Unit, failure
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Listing:
 
 def expand(
     job: Job,
-    sites: Sites,
+    sites: StorePool,
     shard: Shard | None = None,
     entries: Collection[int] | None = None,
     listed: Callable[[Store, Sequence[str]], None] = lambda *_: None,
@@ -112,7 +112,7 @@ def expand(
 
 
 def _listings(
-    number: int, entry: Entry, sites: Sites, listed: Callable[[Store, Sequence[str]], None]
+    number: int, entry: Entry, sites: StorePool, listed: Callable[[Store, Sequence[str]], None]
 ) -> list[_Listing | MirrorItem]:
     try:
         pairs = _pairs(entry, sites)
@@ -131,7 +131,7 @@ def _listings(
         return list(pool.map(look, pairs))
 
 
-def _pairs(entry: Entry, sites: Sites) -> list[Pair]:
+def _pairs(entry: Entry, sites: StorePool) -> list[Pair]:
     if not isinstance(entry.source, RegistryPlace):
         return [pair(entry)]
     place = entry.source
@@ -141,7 +141,7 @@ def _pairs(entry: Entry, sites: Sites) -> list[Pair]:
     return [pair(entry, name) for name in select_repositories(entry, below)]
 
 
-def _tags(entry: Entry, each: Pair, sites: Sites, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
+def _tags(entry: Entry, each: Pair, sites: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
     """What is copied: tags, or the digest of an entry that names one."""
     source = each.source
     if entry.type == "image":
@@ -150,21 +150,21 @@ def _tags(entry: Entry, each: Pair, sites: Sites, listed: Callable[[Store, Seque
         if entry.dialect:
             return [source.version]
         store = sites.store(source)
-        siblings = [source.version + suffix for suffix in SIBLINGS if not source.version.endswith(SIBLINGS)]
-        return [source.version, *(tag for tag in siblings if store.head(tag) is not None)]
+        companions = [source.version + suffix for suffix in COMPANIONS if not source.version.endswith(COMPANIONS)]
+        return [source.version, *(tag for tag in companions if store.head(tag) is not None)]
     store = sites.store(source)
     there = store.tags()
     listed(store, there)
     chosen = dict.fromkeys(select_tags(entry, there))
     every = set(there)
     if entry.dialect:
-        # The siblings of a model belong to the manifest that it has here, which the target does not get.
+        # The companions of a model belong to the manifest that it has here, which the target does not get.
         return [
-            tag for tag in chosen if not any(tag.endswith(each) and tag[: -len(each)] in every for each in SIBLINGS)
+            tag for tag in chosen if not any(tag.endswith(each) and tag[: -len(each)] in every for each in COMPANIONS)
         ]
-    # A model and its siblings are one thing, whatever the filters say of the names.
-    siblings = [tag + suffix for tag in chosen for suffix in SIBLINGS if tag + suffix in every]
-    return list(chosen | dict.fromkeys(siblings))
+    # A model and its companions are one thing, whatever the filters say of the names.
+    companions = [tag + suffix for tag in chosen for suffix in COMPANIONS if tag + suffix in every]
+    return list(chosen | dict.fromkeys(companions))
 
 
 def _unit(found: _Listing, tag: str) -> Unit:
@@ -178,17 +178,17 @@ def _target_tag(found: _Listing, tag: str) -> str:
     given = found.pair.target.tag
     if given is None:
         return tag
-    suffix = next((suffix for suffix in SIBLINGS if tag == found.pair.source.version + suffix), "")
+    suffix = next((suffix for suffix in COMPANIONS if tag == found.pair.source.version + suffix), "")
     return given + suffix
 
 
 def _is_mine(entry: Entry, target: Reference, tag: str, shard: Shard | None) -> bool:
-    """Repositories stay together where there are many of them, as their tags share blobs; and a model's siblings."""
+    """Repositories stay together where there are many of them, as their tags share blobs; and a model's companions."""
     if shard is None:
         return True
     if entry.type == "registry":
         return shard.has(target.name)
-    for suffix in SIBLINGS:
+    for suffix in COMPANIONS:
         tag = tag.removesuffix(suffix)
     return shard.has(f"{target.name}:{tag}")
 

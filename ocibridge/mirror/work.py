@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
 from ..oci import Descriptor, Reference, parse_reference
+from ..operations.moves import Moves
 from ..stores.base import Store
 from ..transfer import Progress, Task
-from ..transfer.carry import Carrier, CarryOptions
+from ..transfer.copygraph import CopyOptions, GraphCopier
 from ..transfer.graph import Node, read_node
 from ..transfer.progress import Within
-from ..transfer.shared import Shared
+from ..transfer.session import CopySession
 from ..transfer.throttle import Throttle
-from ..verbs.moves import Moves
+from .companions import bridge, reworded
 from .facts import traits_of
 from .jobs.filters import wants_model
-from .onward import bridge, reworded
 from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
-from .sites import Sites
+from .storepool import StorePool
 
 if TYPE_CHECKING:
     from .jobs.job import Entry, Job
@@ -100,7 +100,7 @@ class Worker:
         job: The job.
         on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
         progress: Told what happens.
-        noted: Blobs that an interrupted run has brought; see `Shared`.
+        noted: Blobs that an interrupted run has brought; see `CopySession`.
     """
 
     def __init__(
@@ -112,10 +112,12 @@ class Worker:
     ) -> None:
         self.job = job
         self.progress = Within(progress or Progress())
-        self.sites = Sites(job)
+        self.sites = StorePool(job)
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
         throttle = self._throttle.take if self._throttle else None
-        self._shared = Shared(on_blob, throttle, noted, lambda name: self.sites.store(parse_reference(f"{name}:x")))
+        self._shared = CopySession(
+            on_blob, throttle, noted, lambda name: self.sites.store(parse_reference(f"{name}:x"))
+        )
 
     def listed(self, store: Store, tags: Sequence[str]) -> None:
         """Take note of all tags of a source."""
@@ -284,9 +286,9 @@ class Worker:
             tag = backup_tag(case.entry.backup, case.target)
             self.sites.store(case.target).push_manifest(old[1], old[0].media_type, tag)
 
-    def _carrier(self, case: _Case) -> Carrier:
+    def _carrier(self, case: _Case) -> GraphCopier:
         entry = case.entry
-        options = CarryOptions(
+        options = CopyOptions(
             platforms=tuple(entry.platforms),
             referrers=entry.referrers,
             referrer_types=tuple(entry.referrer_types),
@@ -295,7 +297,7 @@ class Worker:
         )
         source: Store = self.sites.store(case.source)
         target: Store = self.sites.store(case.target, create=True)
-        return Carrier(source, target, options, self._shared, self.progress)
+        return GraphCopier(source, target, options, self._shared, self.progress)
 
     def interrupt(self) -> None:
         """Wake all threads that wait for a store, or for their share of the bandwidth."""

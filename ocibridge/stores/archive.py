@@ -13,21 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..content import BytesContent, Content, FileContent
-from ..errors import (
-    DestinationError,
-    FormatError,
-    IntegrityError,
-    NotFound,
-    OcibridgeError,
-    StoreError,
-    reading,
-)
+from ..errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, StoreError, reading
+from ..io.atomic import PartFile, locked, remove_left
+from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
 from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
-from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, parse_digest
 from ..settings import DEFAULT_LIMITS, Limits
-from .files import PartFile, locked, remove_left
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 from .tarlayout import read_layout
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..content import Content, Passing, Reader, fill, writable
 from ..errors import IntegrityError, LimitError, NotFound, StoreError
+from ..io.content import ByteCount, Content, ForwardingReader, Reader, fill, ignore_bytes, writable
 from ..layers import OnePass
-from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
 from ..settings import DEFAULT_LIMITS, Limits
 
@@ -210,7 +209,7 @@ class Store(ABC):
         self.close()
 
 
-class VerifiedReader(Passing):
+class VerifiedReader(ForwardingReader):
     """Passes on exactly the bytes of a descriptor, or raises.
 
     Raises:

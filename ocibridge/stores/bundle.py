@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..beside import Beside
-from ..content import Concatenation, Content, Reader
 from ..errors import IntegrityError, InvalidReference, NotFound, StoreError
-from ..filling import need_room, turns
+from ..io.content import ByteCount, Concatenation, Content, Reader, ignore_bytes
+from ..io.hasher import BackgroundHasher
+from ..io.positioned import check_free_space, turns
 from ..layers.tar import BLOCK, END, tar_header
-from ..model import ByteCount, ignore_bytes
 from ..oci import MEDIA_TYPE_INDEX, Descriptor, RegistryReference, parse_digest, parse_reference
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, Limits
@@ -51,7 +50,7 @@ class BundleWriter:
         self.name = f"oci-archive:{path}"
         self._path = path
         self._digests: set[str] = set()
-        self._beside = Beside(thread=True)
+        self._beside = BackgroundHasher(thread=True)
         try:
             self._file = VolumeWriter(path, volume_size, self._beside, force)
         except BaseException:
@@ -73,9 +72,9 @@ class BundleWriter:
         return self._file.ahead(sys.maxsize).size
 
     def need(self, sizes: Iterable[int]) -> None:
-        """Refuse to begin what has no room: blobs of these sizes; see `need_room`."""
+        """Refuse to begin what has no room: blobs of these sizes; see `check_free_space`."""
         size = sum(BLOCK + each + -each % BLOCK for each in sizes)
-        need_room(self._path.absolute().parent, str(self._path), size, self.room_ahead())
+        check_free_space(self._path.absolute().parent, str(self._path), size, self.room_ahead())
 
     def add(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
         """Append a blob; one that is there is left alone. After a failure, the bundle cannot be used any more.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 
-from ..content import Reader, Stamp, fill, writable
+from ..io.content import Reader, Stamp, fill, writable
 from ..oci import Descriptor
 from .base import Store, VerifiedReader
 

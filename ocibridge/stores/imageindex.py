@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..content import Content, Reader, read_all
 from ..errors import FormatError, IntegrityError, LimitError, NotFound
+from ..io.content import Content, Reader, read_all
 from ..oci import (
     MEDIA_TYPE_INDEX,
     MEDIA_TYPE_MANIFEST,

@@ -10,13 +10,12 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from ..content import BytesContent, Content, FileContent
 from ..errors import FormatError, LimitError, NotFound, reading, writing
+from ..io.atomic import PartFile, locked, sweep, verified_write, write_file
+from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
 from ..layers import OnePass
-from ..model import ByteCount, ignore_bytes
 from ..oci import Descriptor, parse_digest, parse_json
 from ..settings import DEFAULT_LIMITS, Limits
-from .files import PartFile, locked, sweep, verified_write, write_file
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 
 

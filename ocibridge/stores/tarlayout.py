@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import io
 
-from ..content import Content, Reader, read_all, writable
 from ..errors import FormatError, LimitError
+from ..io.content import Content, Reader, read_all, writable
 from ..layers.tar import DIRECTORY, REGULAR, read_tar
 from ..oci import SHA256
 from ..paths import check_path, show

@@ -14,18 +14,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..beside import Beside
-from ..content import Concatenation, Content, FileContent, RangeReader, Reader
-from ..errors import (
-    FormatError,
-    IntegrityError,
-    LimitError,
-    NotFound,
-    SourceError,
-    reading,
-)
-from ..filling import turns
-from ..model import ByteCount, ignore_bytes
+from ..errors import FormatError, IntegrityError, LimitError, NotFound, SourceError, reading
+from ..io.content import ByteCount, Concatenation, Content, FileContent, RangeReader, Reader, ignore_bytes
+from ..io.hasher import BackgroundHasher
+from ..io.positioned import turns
 from ..settings import KiB
 
 MOST = 999
@@ -143,7 +135,7 @@ class Volumes:
 
 def _hash(content: Content, on_bytes: ByteCount) -> str:
     digest = hashlib.sha256()
-    with content.open() as reader, Beside(thread=content.size > LEAST_SIZE) as beside:
+    with content.open() as reader, BackgroundHasher(thread=content.size > LEAST_SIZE) as beside:
         for piece in turns(reader, content.size):
             beside.update(digest, piece)
             on_bytes(len(piece))

@@ -14,12 +14,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..beside import Beside
-from ..content import Concatenation, Content, FileContent, fill
 from ..errors import DestinationError, IntegrityError, LimitError, can_go_on, writing
-from ..locks import take
+from ..io.atomic import PartFile
+from ..io.content import Concatenation, Content, FileContent, fill
+from ..io.hasher import BackgroundHasher
+from ..io.locks import take
 from ..settings import MiB
-from .files import PartFile
 from .volumes import LEAST_SIZE, MOST, list_path, numbered, volume_path
 
 KEEP = MiB
@@ -63,7 +63,7 @@ class VolumeWriter:
         LimitError: volumes of this size are too small.
     """
 
-    def __init__(self, path: Path, size: int | None, beside: Beside, force: bool = False) -> None:
+    def __init__(self, path: Path, size: int | None, beside: BackgroundHasher, force: bool = False) -> None:
         if size is not None and size < LEAST_SIZE:
             raise LimitError(f"a volume of {size} bytes is too small", hint=f"give {LEAST_SIZE} bytes or more")
         if re.search(r"[\r\n\\]", path.name):

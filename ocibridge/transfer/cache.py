@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..content import Content, Stamp, read_stamp, seen_stamp
+from ..io.content import Content, Stamp, read_stamp, seen_stamp
+from ..io.database import Database
 from ..layers import Encoding, Layer, LayerDigests
 from ..layers.encoding import GZIP_LEVEL, ZSTD_LEVEL
 from ..settings import MiB
-from ..stores.database import Database
 
 FILE = "digests.sqlite"
 """Name of the file in the cache folder."""
@@ -33,12 +33,12 @@ class LayerKey(NamedTuple):
 
     Attributes:
         text: Other for other bytes.
-        settled: Whether every later change of a file will show.
+        fsync_alld: Whether every later change of a file will show.
         stamps: The stamps of the files, in the order of `Layer.files`.
     """
 
     text: str
-    settled: bool
+    fsync_alld: bool
     stamps: Sequence[Stamp]
 
 
@@ -108,7 +108,7 @@ class DigestCache:
             key: Its key from before it was read.
             digests: What was found.
         """
-        if key is None or not key.settled or _stamps(layer, read_stamp) != key.stamps:
+        if key is None or not key.fsync_alld or _stamps(layer, read_stamp) != key.stamps:
             return
         self._database.change(
             "REPLACE INTO digests VALUES (?, ?, ?)", key.text, _to_text(key.text, digests), int(time.time())

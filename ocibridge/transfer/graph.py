@@ -13,12 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import FormatError, LimitError, NotFound
-from ..oci import (
-    MEDIA_TYPE_DOCKER_INDEX,
-    MEDIA_TYPE_INDEX,
-    Descriptor,
-    parse_json,
-)
+from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_INDEX, Descriptor, parse_json
 from ..oci.document import first_problem
 from ..paths import show
 from ..settings import MiB

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..content import BytesContent
-from ..layers import Draft, Layer, LayerDigests, Sealed, StoredLayer
+from ..io.content import BytesContent
+from ..layers import BuiltManifest, Layer, LayerDigests, ManifestPlan, StoredLayer
 from ..oci import Descriptor
 from ..settings import SMALL_FILE
 from ..stores.base import Store
@@ -43,7 +43,7 @@ class Published(NamedTuple):
 
 
 def publish(
-    draft: Draft,
+    draft: ManifestPlan,
     store: Store,
     tag: str | None,
     *,
@@ -124,7 +124,7 @@ def _size(source: Source) -> int:
 
 
 def publish_sealed(
-    sealed: Sealed,
+    sealed: BuiltManifest,
     sources: Sequence[LayerBytes],
     store: Store,
     tag: str | None,
@@ -161,7 +161,7 @@ def publish_sealed(
     return _finish(sealed, actions, store, tag)
 
 
-def _finish(sealed: Sealed, actions: Mapping[str, str], store: Store, tag: str | None) -> Published:
+def _finish(sealed: BuiltManifest, actions: Mapping[str, str], store: Store, tag: str | None) -> Published:
     """The end of every push: the config, then the manifest with its tag."""
     if not store.has_blob(sealed.config_descriptor):
         store.push_blob(sealed.config_descriptor, BytesContent(sealed.config))

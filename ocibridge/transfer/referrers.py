@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from ..errors import FormatError, LimitError
 from ..oci import MEDIA_TYPE_INDEX, Descriptor
 from ..stores.base import Store
-from .shared import Shared
+from .session import CopySession
 
 MOST = 10_000
 """Referrers of one manifest."""
 
 
 def referrers_of(
-    store: Store, digest: str, types: Sequence[str], shared: Shared, warn: Callable[[str], None]
+    store: Store, digest: str, types: Sequence[str], shared: CopySession, warn: Callable[[str], None]
 ) -> list[Descriptor]:
     """The manifests that refer to `digest`, each once.
 

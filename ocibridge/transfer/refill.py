@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from ..content import Reader, chunks
 from ..formats.base import Sink
+from ..io.content import Reader, chunks
 from ..model import Model, ModelFile
 from ..oci import Descriptor
 from ..stores.base import VerifiedReader
 from .progress import Progress, Task, reported
-from .watched import Watched
+from .watched import ProgressReader
 from .workers import Workers
 
 
@@ -40,7 +40,7 @@ def refill(model: Model, sink: Sink, *, concurrency: int = 4, progress: Progress
             progress.finish(task, "skipped")
             return
         with reported(progress, task), _verified(file) as reader:
-            sink.write(file.path, file.size, Watched(reader, workers.watch(task)), file.sha256)
+            sink.write(file.path, file.size, ProgressReader(reader, workers.watch(task)), file.sha256)
             # A sink that stops at the declared size has not yet seen the end, where the sha256 is checked.
             for _ in chunks(reader):
                 pass

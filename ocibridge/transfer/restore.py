@@ -6,17 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..content import Reader, chunks
 from ..errors import FormatError, IntegrityError
 from ..formats.base import Sink
+from ..io.content import ByteCount, Reader, chunks
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
-from ..model import ByteCount
 from ..paths import check_collisions
 from ..settings import DEFAULT_LIMITS, Limits
 from ..stores.base import Store
 from .progress import Progress, Task, reported
 from .resume import Resumption
-from .watched import Watched
+from .watched import ProgressReader
 from .workers import Workers
 
 
@@ -80,7 +79,7 @@ def restore(
                 kept.append(resumption.kept)
                 return found
             with store.open_blob(layer.descriptor) as blob:
-                return _take(_whole(layer, Watched(blob, workers.watch(task)), limits), sink)
+                return _take(_whole(layer, ProgressReader(blob, workers.watch(task)), limits), sink)
 
     paths = [path for found in workers.map(work, order) for path in found]
     check_collisions(paths, store.name)

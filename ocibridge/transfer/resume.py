@@ -13,17 +13,16 @@ import io
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ..content import BytesContent, Concatenation, Content, FileContent, Reader, chunks, writable
 from ..formats.base import Sink
-from ..journal import MARK, Entry, Journal
+from ..io.content import ByteCount, BytesContent, Concatenation, Content, FileContent, Reader, chunks, writable
+from ..io.journal import MARK, Entry, Journal
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..layers.hashing import HashedReader
 from ..layers.tar import tar_gap
-from ..model import ByteCount
 from ..oci import Descriptor
 from ..settings import Limits, MiB
 from ..stores.base import Store, VerifiedReader
-from .watched import SpooledReader, Watched
+from .watched import ProgressReader, SpooledReader
 
 MAX_GAPS = 64 * MiB
 """Bytes of headers that are noted of one layer; beyond them it begins anew."""
@@ -77,7 +76,7 @@ class Resumption:
             yield from self._kept_files(on_bytes)
             return
         with self._open(store) as blob:
-            source = Watched(blob, on_bytes)
+            source = ProgressReader(blob, on_bytes)
             files = self._compressed if self._layer.encoding.compressed else self._plain
             yield from files(source, limits)
         if self._layer.encoding.compressed:

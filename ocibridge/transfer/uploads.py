@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..content import Content
 from ..errors import IntegrityError
+from ..io.content import Content
 from ..layers import LayerDigests, OnePass
 from ..oci import Descriptor
 from ..stores.base import Store

@@ -8,14 +8,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ..content import Passing, Reader, writable
-from ..filling import Filler
-from ..model import ByteCount
+from ..io.content import ByteCount, ForwardingReader, Reader, writable
+from ..io.positioned import PositionedWriter
 
 _SPOOL = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-class Watched(Passing):
+class ProgressReader(ForwardingReader):
     """A reader that tells how much was read of it; closing it leaves the source open."""
 
     def __init__(self, reader: Reader, on_bytes: ByteCount) -> None:
@@ -42,11 +41,11 @@ class SpooledReader(io.RawIOBase):
         self._reader = reader
         self._path = path
         self._handle: int | None = None
-        self._filler: Filler | None = None
+        self._filler: PositionedWriter | None = None
         with suppress(OSError):
             self._handle = os.open(path, _SPOOL, 0o600)
             os.ftruncate(self._handle, kept)
-            self._filler = Filler(self._handle, kept=kept)
+            self._filler = PositionedWriter(self._handle, kept=kept)
 
     def readable(self) -> bool:
         """Always true."""

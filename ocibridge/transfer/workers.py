@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from ..model import ByteCount
+from ..io.content import ByteCount
 from ..stores.base import Store
 from .progress import Progress, Task
 

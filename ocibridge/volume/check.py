@@ -13,12 +13,12 @@ from ..dialects.image import parse_platforms
 from ..dialects.reading import is_model
 from ..errors import UsageError
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_reference
-from ..verbs.sources import open_store
+from ..operations.sources import open_store
+from .companions import Related, find_image
 from .documents import Documents, Found
 from .predict import PLATFORM, foretell
-from .reports import Prediction, Sibling, VolumeCheckReport
+from .reports import Companion, Prediction, VolumeCheckReport
 from .runtimes import IMAGE_CONFIG, RUNTIMES, Runtime, parse_runtime
-from .siblings import Related, find_image
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -55,7 +55,7 @@ def volume_check(
         registry: Credentials and TLS.
 
     Returns:
-        A prediction for each runtime, and the same for the image sibling where there is one.
+        A prediction for each runtime, and the same for the image companion where there is one.
 
     Raises:
         UsageError: there is no such runtime, or a version is given for both.
@@ -76,9 +76,9 @@ def volume_check(
         documents = Documents(store)
         top = documents.named(named.version)
         related = Related(None) if top.subject is not None else find_image(documents, named, top)
-        sibling = _sibling(documents, named, related, runtimes, platform, read) if related.image else None
+        companion = _companion(documents, named, related, runtimes, platform, read) if related.image else None
         predictions = [
-            _mended(foretell(documents, top, each, platform, read), named, top, sibling) for each in runtimes
+            _mended(foretell(documents, top, each, platform, read), named, top, companion) for each in runtimes
         ]
         warnings = list(store.warnings)
         kind = kind_of(top)
@@ -89,7 +89,7 @@ def volume_check(
         kind=kind,
         ok=all(each.ok for each in predictions),
         runtimes=predictions,
-        sibling=sibling,
+        companion=companion,
         warnings=warnings,
     )
 
@@ -119,13 +119,13 @@ def is_artifact(manifest: Manifest) -> bool:
     return kind != IMAGE_CONFIG and is_model(manifest.artifact_type, kind)
 
 
-def _sibling(
+def _companion(
     documents: Documents, named: Reference, related: Related, runtimes: Sequence[Runtime], platform: str, read: bool
-) -> Sibling:
+) -> Companion:
     image = related.image
     assert image is not None
     found = [foretell(documents, image, each, platform, read) for each in runtimes]
-    return Sibling(
+    return Companion(
         reference=str(named.pinned(image.descriptor.digest)),
         tag=related.tag,
         platforms=platforms_of(image),
@@ -142,11 +142,11 @@ def platforms_of(found: Found) -> list[str]:
     ]
 
 
-def _mended(found: Prediction, named: Reference, top: Found, sibling: Sibling | None) -> Prediction:
+def _mended(found: Prediction, named: Reference, top: Found, companion: Companion | None) -> Prediction:
     """The prediction with the command that mends it, where one does."""
     if found.verdict == "mounts":
         return found
-    if sibling is not None and any(each.ok for each in sibling.runtimes if each.runtime == found.runtime):
+    if companion is not None and any(each.ok for each in companion.runtimes if each.runtime == found.runtime):
         return found.model_copy(update={"mend": f"ocibridge volume manifest {_quoted(named)} --kind Pod"})
     return found.model_copy(update={"mend": _mend(named, top, found.platform)})
 

@@ -8,15 +8,7 @@ from typing import Any
 
 from ..errors import FormatError
 from ..layers import Encoding
-from ..oci import (
-    MEDIA_TYPE_DOCKER_INDEX,
-    MEDIA_TYPE_INDEX,
-    Descriptor,
-    Index,
-    Manifest,
-    parse_document,
-    parse_json,
-)
+from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_INDEX, Descriptor, Index, Manifest, parse_document, parse_json
 from ..stores.base import Store
 from ..stores.missing import naming_tags
 from .entries import Contents, contents, encoding_of

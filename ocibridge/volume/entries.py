@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import IO, Literal, cast
 
-from ..content import Passing, Reader, fill, writable
 from ..errors import FormatError, IntegrityError, LimitError
+from ..io.content import ForwardingReader, Reader, fill, writable
 from ..layers.encoding import Encoding, decompress
 from ..oci import Descriptor
 from ..settings import READ_SIZE, MiB
@@ -185,7 +185,7 @@ def _sha256(reader: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-class _Hashed(Passing):
+class _Hashed(ForwardingReader):
     """Hashes what passes, and ends at a limit: a few bytes may become very many."""
 
     def __init__(self, source: Reader, limit: int | None, owner: str) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ..dialects.reading import is_model
 from ..errors import FormatError, NotFound, UsageError
 from ..oci import Reference, RegistryReference, parse_reference
+from ..operations.sources import open_store
 from ..paths import show
-from ..verbs.sources import open_store
 from .check import platforms_of
+from .companions import find_image
 from .documents import Documents, Found
 from .emit import to_yaml
 from .kinds import KINDS, KSERVE_FOLDER, POLICIES, Wanted, document, model_format
@@ -21,7 +22,6 @@ from .kubernetes import DEFAULT, parse_cluster
 from .predict import PLATFORM, foretell
 from .reports import Prediction, VolumeManifestReport
 from .runtimes import CONTAINERD, parse_runtime
-from .siblings import find_image
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -48,7 +48,7 @@ def volume_manifest(
     """Write the YAML that gives pods a published model, with the digest of what they mount.
 
     Args:
-        reference: The artifact, whose image sibling is found, or an image.
+        reference: The artifact, whose image companion is found, or an image.
         kind: `Pod`, `Deployment`, `InferenceService` (KServe), `DaemonSet`, which makes every node pull the image
             before it is needed, or `InitContainer`: a pod that pulls the model with ocibridge, and needs no image.
         name: Of the object; None takes the end of the repository's name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume prepare`: an artifact that is published gets an image sibling, which pods can mount."""
+"""`volume prepare`: an artifact that is published gets an image companion, which pods can mount."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..dialects.packing import check_whiteout
 from ..errors import FormatError, IntegrityError, NotFound, UsageError
 from ..layers import StoredLayer, without_prefix
 from ..oci import Reference, parse_reference
+from ..operations.artifacts import Fetched, fetch_artifact
+from ..operations.image import companion_reference, publish_image
+from ..operations.reports import PlatformReport, PrepareReport, layer_reports
+from ..operations.sources import open_store, other_side
 from ..paths import check_path, show
 from ..stores.base import Store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, Task, Workers, reported
-from ..verbs.artifacts import Fetched, fetch_artifact
-from ..verbs.image import publish_image, sibling_reference
-from ..verbs.reports import PlatformReport, PrepareReport, layer_reports
-from ..verbs.sources import open_store, other_side
 from .entries import contents
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def volume_prepare(
     """
     reference = parse_reference(source) if isinstance(source, str) else source
     goal = reference if target is None else (parse_reference(target) if isinstance(target, str) else target)
-    place = sibling_reference(_tagged(goal, target is None), suffix)
+    place = companion_reference(_tagged(goal, target is None), suffix)
     wanted = parse_platforms(platforms)
     progress = progress or Progress()
     with ExitStack() as stack:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..verbs.base import Report
+from ..operations.base import Report
 
 Verdict = Literal["mounts", "empty", "wrong", "refused"]
 Kind = Literal["Pod", "Deployment", "InferenceService", "DaemonSet", "InitContainer"]
@@ -56,7 +56,7 @@ class Prediction(Report):
         return self.verdict == "mounts" and self.image_volumes
 
 
-class Sibling(Report):
+class Companion(Report):
     """The mountable image of an artifact."""
 
     reference: str = Field(description="pinned: what a pod has to name")
@@ -72,7 +72,7 @@ class VolumeCheckReport(Report):
     kind: str = Field(description="what it is, for people")
     ok: bool = Field(description="whether a pod that names it would see the model, with every runtime asked for")
     runtimes: list[Prediction]
-    sibling: Sibling | None
+    companion: Companion | None
     warnings: list[str]
 
 

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import FormatError, UsageError
-from ..oci import (
-    MEDIA_TYPE_DOCKER_INDEX,
-    MEDIA_TYPE_DOCKER_MANIFEST,
-    MEDIA_TYPE_INDEX,
-    SHA256,
-    Descriptor,
-    parse_json,
-)
+from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, SHA256, Descriptor, parse_json
 from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
 from .documents import Documents, Found

@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ocibridge import schemas
-from ocibridge.airgap import lock as airgap_lock
+from ocibridge.airgap import inventory as airgap_lock
 from ocibridge.airgap import pack, unpack
-from ocibridge.airgap.lock import Held, Lock
+from ocibridge.airgap.inventory import Held, Lock
 from ocibridge.errors import FormatError, LimitError, SourceError, StoreError
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore

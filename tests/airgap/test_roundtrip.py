@@ -13,8 +13,8 @@ import pytest
 
 import ocibridge
 from ocibridge.airgap import pack, unpack
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, UsageError
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore, BundleWriter
 from ocibridge.stores.layout import LayoutStore
@@ -163,7 +163,7 @@ class TestRoundTrip:
         assert [each.digest for each in report.references] == [old.digest]
         assert BundleStore(archive).resolve("v1").digest == old.digest
 
-    def test_siblings(self, source: RegistryServer, target: RegistryServer, repository: str, archive: Path) -> None:
+    def test_companions(self, source: RegistryServer, target: RegistryServer, repository: str, archive: Path) -> None:
         carton = Path(__file__).parents[1] / "fixtures" / "digits.carton"
         ocibridge.push(carton, f"{source.host}/{repository}:v1", also=("image",))
         reference = f"{source.host}/{repository}:v1"
@@ -172,7 +172,7 @@ class TestRoundTrip:
         unpack(archive, target.host)
         assert tags(target.host, repository).items() >= tags(source.host, repository).items()
         ocibridge.verify(f"{target.host}/{repository}:v1")
-        alone = pack([reference], archive, siblings=False, force=True)
+        alone = pack([reference], archive, companions=False, force=True)
         assert [each.name for each in alone.references] == [reference]
 
     def test_without_what_belongs_to_it(self, rich: Rich, archive: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ocibridge.cli.inspect import described
 from ocibridge.cli.push import summary
 from ocibridge.errors import AuthenticationError
-from ocibridge.verbs.reports import (
+from ocibridge.operations.reports import (
     FileReport,
     InfoReport,
     InspectReport,
@@ -94,7 +94,7 @@ def test_warnings_are_lines_on_standard_error(run: Run, monkeypatch: pytest.Monk
         reference="r", digest=DIGEST, identity=None, format="folder", path="d", files=1, size=2,
         warnings=["first\nof two", "second"],
     )  # fmt: skip
-    monkeypatch.setattr("ocibridge.verbs.pull.pull", lambda *_, **__: report)
+    monkeypatch.setattr("ocibridge.operations.pull.pull", lambda *_, **__: report)
     outcome = run("pull", "oci:x", "d", "-q")
     assert outcome.out == "r\n"
     assert outcome.err == "ocibridge: warning: first\\nof two\nocibridge: warning: second\n"
@@ -106,7 +106,7 @@ def test_warnings_are_lines_on_standard_error(run: Run, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "✓"), ("ascii", "ok")])
 def test_verify_says_what_is_proven(run: Run, monkeypatch: pytest.MonkeyPatch, encoding: str, mark: str) -> None:
     report = VerifyReport(subject="x", identity=None, files=1, size=1, proven=["it is good"])
-    monkeypatch.setattr("ocibridge.verbs.verify.verify", lambda *_, **__: report)
+    monkeypatch.setattr("ocibridge.operations.verify.verify", lambda *_, **__: report)
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
     run("verify", "x.carton")
@@ -158,7 +158,7 @@ def test_login_and_logout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             given.append(args)
             return _proven
 
-        monkeypatch.setattr("ocibridge.verbs.login.login", login)
+        monkeypatch.setattr("ocibridge.operations.login.login", login)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"secret\n")))
         outcome = run("login", "r.example", "-u", "me", "--password-stdin", *extra)
         assert outcome.status == 0
@@ -167,7 +167,7 @@ def test_login_and_logout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == [("r.example", "me", "secret")] * 4
 
     for removed, sentence in ((True, "removed the credentials for r.example\n"), (False, "there were no credentials")):
-        monkeypatch.setattr("ocibridge.verbs.login.logout", lambda *_, _answer=removed, **__: _answer)
+        monkeypatch.setattr("ocibridge.operations.login.logout", lambda *_, _answer=removed, **__: _answer)
         assert run("logout", "r.example").out.startswith(sentence)
         assert json.loads(run("logout", "r.example", "--json").out) == {"host": "r.example", "removed": removed}
 
@@ -176,7 +176,7 @@ def test_a_refused_login_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPat
     def refuse(*_: object, **__: object) -> None:
         raise AuthenticationError("r.example refused the user name or password", hint="check both")
 
-    monkeypatch.setattr("ocibridge.verbs.login.login", refuse)
+    monkeypatch.setattr("ocibridge.operations.login.login", refuse)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"secret\n")))
     outcome = run("login", "r.example", "-u", "me", "--password-stdin")
     assert outcome.status == 1

@@ -56,7 +56,7 @@ def test_what_can_be_left_out(run: Run, layout: LayoutStore, tmp_path: Path) -> 
     assert (report["referrers"], report["tags"], report["manifests"]) == (0, ["v1"], 1)
     sample(b"model").push(layout, "v2")
     sample(b"model").push(layout, "v2-ollama")
-    for arguments, tags in (((), ["v2", "v2-ollama"]), (("--no-siblings",), ["v2"])):
+    for arguments, tags in (((), ["v2", "v2-ollama"]), (("--no-companions",), ["v2"])):
         target = f"oci:{tmp_path / str(len(arguments))}"
         found = run("copy", f"{layout.name}:v2", target, "--no-digest-tags", "--json", *arguments)
         assert json.loads(found.out)["tags"] == tags

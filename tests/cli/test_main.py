@@ -110,7 +110,7 @@ def test_every_exception_is_one_line(
     def fail(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr("ocibridge.verbs.inspect.inspect", fail)
+    monkeypatch.setattr("ocibridge.operations.inspect.inspect", fail)
     outcome = run("inspect", "x.carton")
     assert outcome.status == status
     assert one_line(outcome).startswith(said)
@@ -121,7 +121,7 @@ def test_ctrl_c_says_how_to_go_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ocibridge.verbs.push.push", interrupt)
+    monkeypatch.setattr("ocibridge.operations.push.push", interrupt)
     outcome = run("push", "x.carton", "oci:y", "--json")
     assert outcome.status == 130
     assert "are not sent again" in json.loads(outcome.err)["error"]["hint"]
@@ -129,9 +129,9 @@ def test_ctrl_c_says_how_to_go_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_real_ctrl_c() -> None:
     program = (
-        "import sys, time; import ocibridge.verbs.verify as verbs; from ocibridge.cli.main import main\n"
+        "import sys, time; import ocibridge.operations.verify as operations; from ocibridge.cli.main import main\n"
         "def wait(*_, **__): print('ready', flush=True); time.sleep(60)\n"
-        "verbs.verify = wait; sys.exit(main(['verify', 'x.carton']))"
+        "operations.verify = wait; sys.exit(main(['verify', 'x.carton']))"
     )
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe, text=True) as process:
@@ -200,7 +200,7 @@ words = st.one_of(
 def test_no_arguments_make_a_traceback(argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for verb in ("push", "pull", "inspect", "verify"):
-        monkeypatch.setattr(f"ocibridge.verbs.{verb}.open_store", _no_network)
+        monkeypatch.setattr(f"ocibridge.operations.{verb}.open_store", _no_network)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(argv)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from ocibridge.io import atomic as files
 from ocibridge.mirror.journal import MirrorJournal
 from ocibridge.mirror.run import RunOptions
 from ocibridge.schemas import schema
-from ocibridge.stores import files
 from ocibridge.stores.layout import LayoutStore
 
 from ..mirror.artifacts import drop_blob, job, put, tags, whole

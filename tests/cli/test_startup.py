@@ -51,7 +51,7 @@ def test_inspecting_a_path_imports_what_reads_it(name: str, reader: str) -> None
     modules = imported("inspect", FIXTURES / name)
     assert reader in modules
     assert modules & {MLSTEAM, FOLDER} <= {reader}
-    assert modules & (NETWORK | MOVING | {"sqlite3", "concurrent", "ocibridge.verbs.reports"}) == set()
+    assert modules & (NETWORK | MOVING | {"sqlite3", "concurrent", "ocibridge.operations.reports"}) == set()
 
 
 def test_a_layout_needs_neither_a_registry_nor_bars(carton: Path, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_folder_needs_no_other_format_and_no_report_of_another_verb(tmp_path: 
     pulled = imported("pull", layout, tmp_path / "pulled", "--quiet")
     needless = {
         "importlib.metadata",
-        "ocibridge.verbs.reports",
-        "ocibridge.formats.tree.settings_file",
+        "ocibridge.operations.reports",
+        "ocibridge.formats.folder.settings_file",
         "tomllib",
         CARTON,
         MLSTEAM,
@@ -121,7 +121,7 @@ def test_httpx_is_imported_without_its_command_line() -> None:
     assert not {"click", "rich", "pygments"} & set(done.stdout.split())
 
 
-def test_a_job_without_siblings_or_dialects_imports_nothing_that_makes_them(tmp_path: Path) -> None:
+def test_a_job_without_companions_or_dialects_imports_nothing_that_makes_them(tmp_path: Path) -> None:
     source, layout = tmp_path / "model", f"oci:{tmp_path}/layout:v1"
     source.mkdir()
     (source / "config.json").write_text("{}")
@@ -129,5 +129,5 @@ def test_a_job_without_siblings_or_dialects_imports_nothing_that_makes_them(tmp_
     job = tmp_path / "job.yaml"
     job.write_text(f"version: 1\nsync: [{{source: '{layout}', target: 'oci:{tmp_path}/other:v1', type: image}}]\n")
     modules = imported("mirror", "run", job, "--quiet", "--no-journal")
-    assert "ocibridge.mirror.onward" in modules
-    assert not {"ocibridge.verbs.convert", "ocibridge.verbs.ollama", "ocibridge.volume.prepare"} & modules
+    assert "ocibridge.mirror.companions" in modules
+    assert not {"ocibridge.operations.convert", "ocibridge.operations.ollama", "ocibridge.volume.prepare"} & modules

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the values of options mean, and what reaches the verbs."""
+"""What the values of options mean, and what reaches the operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ocibridge.cli.values import ROLES, count, key_values, moment, role_rules
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.errors import UsageError
 from ocibridge.model import Role
-from ocibridge.verbs.sources import formats
+from ocibridge.operations.sources import formats
 
 from .conftest import Run
 
@@ -96,7 +96,7 @@ class Given:
 @pytest.fixture
 def pushed(monkeypatch: pytest.MonkeyPatch) -> Given:
     given = Given()
-    monkeypatch.setattr("ocibridge.verbs.push.push", given)
+    monkeypatch.setattr("ocibridge.operations.push.push", given)
     return given
 
 
@@ -161,7 +161,7 @@ def test_a_terminal_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Input(b"me\n", terminal=True))
     monkeypatch.setattr("getpass.getpass", lambda _prompt: "typed")
     given = Given()
-    monkeypatch.setattr("ocibridge.verbs.login.login", given)
+    monkeypatch.setattr("ocibridge.operations.login.login", given)
     outcome = run("login", "localhost:1", "--plain-http")
     assert given.args == ("localhost:1", "me", "typed")
     assert given.kwargs["registry"].plain_http is True

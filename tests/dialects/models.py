@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, ModelInfo, Role
 
 

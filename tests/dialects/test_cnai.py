@@ -11,9 +11,9 @@ import pytest
 
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
-from ocibridge.dialects.writing import DraftOptions, draft
+from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, LimitError
-from ocibridge.layers import Sealed, describe
+from ocibridge.layers import BuiltManifest, describe
 from ocibridge.model import Model, Role
 from ocibridge.settings import SMALL_FILE, Limits
 
@@ -27,8 +27,8 @@ GOLDEN = {
 }
 
 
-def seal(model: Model = SMALL, **options: Any) -> Sealed:
-    plan = draft(model, DraftOptions(**options))
+def seal(model: Model = SMALL, **options: Any) -> BuiltManifest:
+    plan = draft(model, PlanOptions(**options))
     return plan.seal([describe(layer) for layer in plan.layers])
 
 
@@ -37,7 +37,7 @@ def manifest(model: Model = SMALL, **options: Any) -> dict[str, Any]:
     return document
 
 
-def read(sealed: Sealed) -> StoredArtifact:
+def read(sealed: BuiltManifest) -> StoredArtifact:
     return read_artifact(parse_manifest(sealed.manifest, "it"), sealed.config, "it")
 
 

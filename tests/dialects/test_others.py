@@ -15,12 +15,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ocibridge.dialects.config import dropped_keys, parse_config
-from ocibridge.dialects.dialect import Dialect, vocabulary_of
+from ocibridge.dialects.dialect import Dialect, dialect_of
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
-from ocibridge.dialects.writing import DraftOptions, draft, reword
+from ocibridge.dialects.writing import PlanOptions, draft, reword
 from ocibridge.errors import FormatError, UsageError
-from ocibridge.layers import Sealed, describe
+from ocibridge.layers import BuiltManifest, describe
 from ocibridge.model import Model, ModelInfo, Role
 
 from .models import SMALL, file
@@ -56,17 +56,17 @@ DRAFT_KEYS = {
 }
 
 
-def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> Sealed:
-    vocabulary = vocabulary_of(dialect, bare_raw=layers is Layers.RAW)
-    plan = draft(model, DraftOptions(layers, vocabulary=vocabulary, **options))
+def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> BuiltManifest:
+    vocabulary = dialect_of(dialect, bare_raw=layers is Layers.RAW)
+    plan = draft(model, PlanOptions(layers, vocabulary=vocabulary, **options))
     return plan.seal([describe(layer) for layer in plan.layers])
 
 
-def read(sealed: Sealed) -> StoredArtifact:
+def read(sealed: BuiltManifest) -> StoredArtifact:
     return read_artifact(parse_manifest(sealed.manifest, "it"), sealed.config, "it")
 
 
-def named(sealed: Sealed) -> dict[str, dict[str, Any]]:
+def named(sealed: BuiltManifest) -> dict[str, dict[str, Any]]:
     layers = json.loads(sealed.manifest)["layers"]
     return {each["annotations"].get("org.opencontainers.image.title", each["digest"]): each for each in layers}
 
@@ -238,7 +238,7 @@ def test_the_draft_has_no_raw_layers(layers: Layers) -> None:
 
 def test_an_unknown_dialect() -> None:
     with pytest.raises(UsageError, match="cnai, draft, modelpack"):
-        vocabulary_of("klingon")
+        dialect_of("klingon")
 
 
 @pytest.mark.parametrize(("one", "other"), list(permutations([each.value for each in Dialect], 2)))
@@ -252,17 +252,17 @@ def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Com
     }
     for more in ({}, {"annotations": mine}, {"created": CREATED}):
         first = seal(one, model, compress=compress, **more)
-        there = reword(read(first), vocabulary_of(other))
+        there = reword(read(first), dialect_of(other))
         assert there.manifest == seal(other, model, compress=compress, **more).manifest
-        assert reword(read(there), vocabulary_of(one)) == first
+        assert reword(read(there), dialect_of(one)) == first
 
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_raw_there_and_back(layers: Layers) -> None:
     first = seal("cnai", layers=layers)
-    there = reword(read(first), vocabulary_of("modelpack"))
+    there = reword(read(first), dialect_of("modelpack"))
     assert there.manifest == seal("modelpack", layers=layers).manifest
-    assert reword(read(there), vocabulary_of("cnai", bare_raw=layers is Layers.RAW)) == first
+    assert reword(read(there), dialect_of("cnai", bare_raw=layers is Layers.RAW)) == first
 
 
 def test_what_another_tool_says_of_a_layer_is_kept() -> None:
@@ -274,7 +274,7 @@ def test_what_another_tool_says_of_a_layer_is_kept() -> None:
     }
     config = seal("cnai").config
     there = reword(
-        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), vocabulary_of("modelpack")
+        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), dialect_of("modelpack")
     )
     annotations = json.loads(there.manifest)["layers"][0]["annotations"]
     assert annotations["org.cncf.model.file.metadata+json"] == '{"name":"w.bin","mode":493,"size":1}'

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent
 from ocibridge.dialects.packing import Compress, Layers, folder_prefix, pack
-from ocibridge.dialects.writing import DraftOptions, draft
+from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, LimitError, UsageError
+from ocibridge.io.content import BytesContent
 from ocibridge.layers import describe
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import MAX_LAYERS, Limits
@@ -84,7 +84,7 @@ def test_a_model_of_very_many_small_weights_has_a_manifest() -> None:
     limits = Limits(manifest=20_000)
 
     def sealed(most: int) -> dict[str, object]:
-        plan = draft(model, DraftOptions(max_layers=most, limits=limits))
+        plan = draft(model, PlanOptions(max_layers=most, limits=limits))
         document: dict[str, object] = json.loads(plan.seal([describe(each) for each in plan.layers]).manifest)
         return document
 
@@ -97,7 +97,7 @@ def test_a_model_of_very_many_small_weights_has_a_manifest() -> None:
 
 
 def test_the_default_leaves_room_for_the_layers_of_a_runtime() -> None:
-    plan = draft(Model("folder", tuple(weights(*[1] * (MAX_LAYERS + 43)))), DraftOptions())
+    plan = draft(Model("folder", tuple(weights(*[1] * (MAX_LAYERS + 43)))), PlanOptions())
     assert len(plan.layers) == MAX_LAYERS < 128
 
 
@@ -108,4 +108,4 @@ def test_a_prefix_is_the_name_of_a_folder() -> None:
             folder_prefix(wrong)
     deletion = ModelFile("x", Role.WEIGHT, BytesContent(b""))
     with pytest.raises(FormatError, match="deletion mark"):
-        draft(Model("folder", (deletion,)), DraftOptions(prefix=folder_prefix(".wh.models")))
+        draft(Model("folder", (deletion,)), PlanOptions(prefix=folder_prefix(".wh.models")))

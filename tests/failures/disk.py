@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from ocibridge import filling
 from ocibridge.errors import writing
 from ocibridge.formats.zip import writer
+from ocibridge.io import positioned as filling
+from ocibridge.io.atomic import PartFile
 from ocibridge.settings import MiB
-from ocibridge.stores.files import PartFile
 
 SIZE = 48 * MiB
 

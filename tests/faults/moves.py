@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import ocibridge
+from ocibridge.operations.reports import PullReport, PushReport
 from ocibridge.stores.registry import RegistryOptions, Retry
 from ocibridge.stores.registry.options import Timeouts
-from ocibridge.verbs.reports import PullReport, PushReport
 
 from ..formats.build import carton
 from .quirks import Registry

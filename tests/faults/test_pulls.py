@@ -16,9 +16,9 @@ import pytest
 
 import ocibridge
 from ocibridge.oci import Descriptor, parse_reference
+from ocibridge.operations.sources import open_store
 from ocibridge.stores.registry import RegistryStore
 from ocibridge.stores.registry.options import Timeouts
-from ocibridge.verbs.sources import open_store
 
 from ..stores.registry.fault_server import Reply, Seen
 from .conftest import Run

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import zstandard
 
-from ocibridge.content import read_all
 from ocibridge.formats.base import Sink
+from ocibridge.io.content import read_all
 from ocibridge.model import FileEntry, Model, StoredModel
 
 TOML = b"""spec_version = 1

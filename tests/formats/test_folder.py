@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError
 from ocibridge.formats.base import Sink, StoredModel, WriteOptions
-from ocibridge.formats.folder import FolderSink
+from ocibridge.formats.foldersink import FolderSink
+from ocibridge.io.content import BytesContent
 from ocibridge.model import FileEntry, Role
 
 NOTHING = StoredModel(None, (), False)

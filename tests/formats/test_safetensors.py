@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from ocibridge.content import BytesContent, Reader
 from ocibridge.errors import FormatError, OcibridgeError
 from ocibridge.formats import safetensors as module
 from ocibridge.formats.safetensors import BITS, SafetensorsHeader, read_safetensors
+from ocibridge.io.content import BytesContent, Reader
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

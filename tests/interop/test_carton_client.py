@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.formats.base import ReadOptions, Runner, WriteOptions
 from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.zip import ZipWriter, read_directory
+from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, ModelInfo, Role
 
 from ..formats.build import contents, fill, stored_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.beside import SMALL, Beside
-from ocibridge.content import BytesContent, chunks
+from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.hasher import SMALL, BackgroundHasher
 from ocibridge.layers.hashing import Tally
 
 
@@ -23,7 +23,7 @@ def test_every_file_is_hashed(sizes: list[tuple[int, int]], tail: int, step: int
         expected.append(hashlib.sha256(data[at + gap : at + gap + size]).hexdigest())
         at += gap + size
     counts: list[int] = []
-    with Beside(False) as one, Tally(BytesContent(data).open(), sizes, (one, one), counts.append) as reader:
+    with BackgroundHasher(False) as one, Tally(BytesContent(data).open(), sizes, (one, one), counts.append) as reader:
         read = b"".join(bytes(piece) for piece in chunks(reader, step))
         assert reader.files() == expected
     assert (read, reader.hash.digest()) == (data, hashlib.sha256(data).digest())
@@ -35,8 +35,8 @@ def test_threads_change_nothing(step: int) -> None:
     sizes = [(5, 4 * SMALL + 1), (0, SMALL), (7, SMALL - 1), (1, 0), (0, 2 * SMALL)]
     data = hashlib.shake_128(b"x").digest(sum(map(sum, sizes)) + 9)
     with (
-        Beside(True) as every,
-        Beside(True) as each,
+        BackgroundHasher(True) as every,
+        BackgroundHasher(True) as each,
         Tally(BytesContent(data).open(), sizes, (every, each), lambda _: None) as reader,
     ):
         for _ in chunks(reader, step):
@@ -51,7 +51,7 @@ def test_threads_change_nothing(step: int) -> None:
 
 def test_a_content_that_is_one_file_is_hashed_once() -> None:
     data, counts = b"x" * 1000, list[int]()
-    with Beside(False) as every, Beside(False) as each:
+    with BackgroundHasher(False) as every, BackgroundHasher(False) as each:
         each.update = lambda *_: pytest.fail("it was hashed twice")  # type: ignore[method-assign]
         with Tally(BytesContent(data).open(), None, (every, each), counts.append) as reader:
             reader.read()

@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 
-from ocibridge.content import BytesContent, Content, Reader, read_all
 from ocibridge.errors import FormatError, IntegrityError, OcibridgeError, SourceError
+from ocibridge.io.content import BytesContent, Content, Reader, read_all
 from ocibridge.layers import Encoding, Layer, StoredLayer, describe, unpack
 from ocibridge.layers.encoding import decompress
 from ocibridge.model import FileEntry, ModelFile, Role

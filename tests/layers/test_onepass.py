@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from ocibridge.content import BytesContent, read_all
 from ocibridge.errors import IntegrityError
+from ocibridge.io.content import BytesContent, read_all
 from ocibridge.layers import Encoding, Layer, OnePass
 from ocibridge.model import ModelFile, Role
 from ocibridge.settings import SMALL_FILE

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent, Concatenation, Content, FileContent, Reader, place_of, read_all, writable
 from ocibridge.errors import IntegrityError
+from ocibridge.io.content import BytesContent, Concatenation, Content, FileContent, Reader, place_of, read_all, writable
 from ocibridge.layers.tar import read_tar, tar_gap, tar_header, tar_parts
 from ocibridge.layers.window import Window
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, RegistryReference, canonical_json
 from ocibridge.stores.registry import RegistryStore
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that travel: their siblings, other dialects on the way, and filters that know what a model is."""
+"""Models that travel: their companions, other dialects on the way, and filters that know what a model is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def outcomes(path: Path) -> dict[str, tuple[str, str]]:
     return {item.target.rpartition(":")[2]: (item.outcome, item.reason) for item in mirror_run(path).items}
 
 
-def test_siblings_travel_with_their_model_whatever_the_filters_say(
+def test_companions_travel_with_their_model_whatever_the_filters_say(
     tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
 ) -> None:
     pushed(source.host, repository, "v1", also=["image"])
@@ -58,7 +58,7 @@ def test_siblings_travel_with_their_model_whatever_the_filters_say(
     )
 
 
-def test_siblings_of_one_image_travel_under_its_new_name(
+def test_companions_of_one_image_travel_under_its_new_name(
     tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
 ) -> None:
     pushed(source.host, repository, "v1", also=["image"])
@@ -91,7 +91,7 @@ def test_an_image_is_made_on_the_way(
         assert json.loads(there.fetch_manifest("v1-image")[1])["subject"]["digest"] == changed
 
 
-def test_a_sibling_that_was_lost_is_made_again(
+def test_a_companion_that_was_lost_is_made_again(
     tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
 ) -> None:
     pushed(source.host, repository, "v1")
@@ -103,7 +103,7 @@ def test_a_sibling_that_was_lost_is_made_again(
     assert "v1-image" in tags(target.host, repository)
 
 
-def test_an_ollama_sibling_is_made_on_the_way(
+def test_an_ollama_companion_is_made_on_the_way(
     tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = unpack_store(tmp_path / "ollama")

@@ -19,7 +19,7 @@ from ocibridge.mirror.executors import executor_of
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
-from ocibridge.mirror.sites import Sites
+from ocibridge.mirror.storepool import StorePool
 from ocibridge.stores.layout import LayoutStore
 
 from ..registry import RegistryServer
@@ -113,7 +113,7 @@ def test_a_registry_that_cannot_be_listed_is_a_failure_and_nothing_below_its_tar
     def away(*_: object) -> list[str]:
         raise StoreError("the registry lists nothing")
 
-    monkeypatch.setattr(Sites, "repositories", away)
+    monkeypatch.setattr(StorePool, "repositories", away)
     put(sides.source, sides.repository, "v1", [b"1"])
     put(sides.target, sides.repository, "from-the-other", [b"2"])
     path = sides.write(
@@ -153,7 +153,7 @@ def test_platforms_that_are_added_to_a_job_are_copied(sides: Sides) -> None:
     assert mirror_run(path, journal=journal).counts == {"skipped": 1}
 
 
-def test_siblings_that_are_added_to_a_job_are_made(sides: Sides) -> None:
+def test_companions_that_are_added_to_a_job_are_made(sides: Sides) -> None:
     ocibridge.push(CARTON, f"{sides.source}/{sides.repository}:v1")
     journal = sides.path / "journal"
     mirror_run(sides.job("fastCheck: true"), journal=journal)
@@ -204,7 +204,7 @@ def test_what_is_said_of_a_tag_that_fails_is_said(sides: Sides, monkeypatch: pyt
         there.delete(children[1].digest)
 
     def fail(*_: object) -> None:
-        raise StoreError("the sibling cannot be made")
+        raise StoreError("the companion cannot be made")
 
     monkeypatch.setattr(work, "bridge", fail)
     report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"))

@@ -14,7 +14,7 @@ import pytest
 from ocibridge.mirror.output.html import OUTCOMES, headline, report_page
 from ocibridge.mirror.output.markup import Markup, element, joined
 from ocibridge.mirror.reports import Failure, MirrorReport
-from ocibridge.verbs.moves import Moves
+from ocibridge.operations.moves import Moves
 
 from .pages import HOSTILE, hostile, item, many, night, report
 

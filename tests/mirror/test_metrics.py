@@ -37,9 +37,9 @@ from ocibridge.errors import (
     UsageError,
     writing,
 )
+from ocibridge.io.atomic import PartFile
 from ocibridge.mirror.output.metrics import METRICS, push_gateway, write_textfile
 from ocibridge.mirror.reports import Failure, MirrorReport
-from ocibridge.stores.files import PartFile
 
 from ..quiet import QuietServer
 from .pages import BEGAN, HOSTILE, REPORT, item, night, report

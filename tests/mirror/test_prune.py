@@ -160,7 +160,7 @@ def test_what_refers_to_something_that_stays_is_kept(site: Site) -> None:
     assert "notes" in site.there
 
 
-def test_siblings_and_digest_tags_stay_with_their_models(site: Site) -> None:
+def test_companions_and_digest_tags_stay_with_their_models(site: Site) -> None:
     site.extra("v1-image", b"image")
     site.extra("v2-ollama", b"ollama")
     site.extra(f"sha256-{'a' * 64}.sig", b"signature")

@@ -20,7 +20,7 @@ from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.remote import RemoteWork
 from ocibridge.mirror.reports import MirrorReport
 from ocibridge.mirror.run import RunOptions, mirror_run
-from ocibridge.mirror.sites import Sites
+from ocibridge.mirror.storepool import StorePool
 from ocibridge.oci import parse_reference
 from ocibridge.stores.registry import RegistryStore
 
@@ -93,7 +93,7 @@ def test_other_processes_do_the_work(
 
 
 def test_news_of_hosts_are_told_once(path: Path, source: RegistryServer, repository: str) -> None:
-    with Sites(Job.load(path)) as sites:
+    with StorePool(Job.load(path)) as sites:
         there = sites.store(parse_reference(f"{source.host}/{repository}:v1"))
         assert isinstance(there, RegistryStore)
         assert sites.news() == []

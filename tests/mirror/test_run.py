@@ -189,19 +189,19 @@ def test_a_tag_that_moves_is_followed(
     simple: Path, source: RegistryServer, target: RegistryServer, repository: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ocibridge.mirror import work
-    from ocibridge.transfer.carry import Carrier
+    from ocibridge.transfer.copygraph import GraphCopier
 
     monkeypatch.setattr(work, "LONG", 0.0)
     put(source.host, repository, "v1", [b"old"])
-    carry = Carrier.carry
+    carry = GraphCopier.carry
 
-    def moving(self: Carrier, version: str, tag: str | None = None) -> object:
+    def moving(self: GraphCopier, version: str, tag: str | None = None) -> object:
         done = carry(self, version, tag)
-        monkeypatch.setattr(Carrier, "carry", carry)
+        monkeypatch.setattr(GraphCopier, "carry", carry)
         put(source.host, repository, "v1", [b"new"])
         return done
 
-    monkeypatch.setattr(Carrier, "carry", moving)
+    monkeypatch.setattr(GraphCopier, "carry", moving)
     report = mirror_run(simple)
     assert [(item.outcome, item.reason) for item in report.items] == [("copied", "the source moved meanwhile")]
     assert tags(target.host, repository) == tags(source.host, repository)

@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Mapping
 from typing import Any
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, RegistryReference, sha256_digest
 from ocibridge.stores.registry import RegistryStore
 

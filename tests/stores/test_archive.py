@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import (
     DestinationError,
     FormatError,
@@ -24,9 +23,10 @@ from ocibridge.errors import (
     OcibridgeError,
     StoreError,
 )
+from ocibridge.io import atomic as store_files
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor
 from ocibridge.settings import Limits
-from ocibridge.stores import files as store_files
 from ocibridge.stores.archive import ArchiveStore
 
 from .samples import LAYER, read, sample

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent, Content
 from ocibridge.errors import (
     DestinationError,
     FormatError,
@@ -25,6 +24,7 @@ from ocibridge.errors import (
     OcibridgeError,
     StoreError,
 )
+from ocibridge.io.content import BytesContent, Content
 from ocibridge.oci import Descriptor
 from ocibridge.oci.manifest import ANNOTATION_REF_NAME
 from ocibridge.settings import Limits

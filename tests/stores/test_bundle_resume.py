@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocibridge.beside import Beside
-from ocibridge.content import BytesContent, Reader
 from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
+from ocibridge.io.atomic import PartFile, check_place
+from ocibridge.io.content import BytesContent, Reader
+from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
 from ocibridge.stores import volumewriter
 from ocibridge.stores.bundle import BundleStore, BundleWriter
-from ocibridge.stores.files import PartFile, check_place
 from ocibridge.stores.volumes import LEAST_SIZE, Volumes
 from ocibridge.stores.volumewriter import VolumeWriter
 
@@ -304,7 +304,7 @@ def test_the_bytes_are_those_that_were_written(
     path = tmp_path_factory.mktemp("x") / "x.tar"
     data = random.Random(seed).randbytes(length)
     before = (data[:other] + b"\x00" * len(data[other:]))[:stop] + b"\xff" * garbage
-    with Beside(thread=True) as beside:
+    with BackgroundHasher(thread=True) as beside:
         first = VolumeWriter(path, size, beside)
         first.write(before)
         beside.wait()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.beside import Beside
-from ocibridge.content import BytesContent, chunks
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError
+from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.oci import Descriptor
 from ocibridge.stores import volumewriter
 from ocibridge.stores.bundle import BundleStore, BundleWriter
@@ -30,13 +30,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def beside() -> Iterator[Beside]:
-    with Beside(thread=True) as found:
+def beside() -> Iterator[BackgroundHasher]:
+    with BackgroundHasher(thread=True) as found:
         yield found
 
 
 @pytest.fixture
-def written(path: Path, beside: Beside) -> Path:
+def written(path: Path, beside: BackgroundHasher) -> Path:
     writer = VolumeWriter(path, LEAST_SIZE, beside)
     writer.write(DATA)
     writer.publish()
@@ -62,14 +62,14 @@ class TestWriting:
         lines = [f"{hashlib.sha256(found[name]).hexdigest()}  {name}\n" for name in names[:4]]
         assert found["x.tar.sha256"].decode() == "".join(lines)
 
-    def test_what_is_returned(self, path: Path, beside: Beside) -> None:
+    def test_what_is_returned(self, path: Path, beside: BackgroundHasher) -> None:
         writer = VolumeWriter(path, LEAST_SIZE, beside)
         writer.write(DATA)
         for each in writer.publish():
             data = each.path.read_bytes()
             assert (each.size, each.digest) == (len(data), "sha256:" + hashlib.sha256(data).hexdigest())
 
-    def test_not_split(self, path: Path, beside: Beside) -> None:
+    def test_not_split(self, path: Path, beside: BackgroundHasher) -> None:
         writer = VolumeWriter(path, None, beside)
         writer.write(DATA)
         (only,) = writer.publish()
@@ -77,7 +77,7 @@ class TestWriting:
         assert files(path.parent) == {"x.tar": DATA}
 
     @pytest.mark.parametrize("count", [LEAST_SIZE - 1, LEAST_SIZE, LEAST_SIZE + 1, 2 * LEAST_SIZE])
-    def test_ends(self, path: Path, beside: Beside, count: int) -> None:
+    def test_ends(self, path: Path, beside: BackgroundHasher, count: int) -> None:
         writer = VolumeWriter(path, LEAST_SIZE, beside)
         for start in range(0, count, 1000):
             writer.write(DATA[start : min(count, start + 1000)])
@@ -85,11 +85,11 @@ class TestWriting:
         assert content(path) == DATA[:count]
         Volumes(path).verify()
 
-    def test_too_small(self, path: Path, beside: Beside) -> None:
+    def test_too_small(self, path: Path, beside: BackgroundHasher) -> None:
         with pytest.raises(LimitError, match="too small; give 65536 bytes or more"):
             VolumeWriter(path, LEAST_SIZE - 1, beside)
 
-    def test_too_many(self, path: Path, beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_too_many(self, path: Path, beside: BackgroundHasher, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(volumewriter, "MOST", 2)
         writer = VolumeWriter(path, LEAST_SIZE, beside)
         with pytest.raises(LimitError, match="more than 2 volumes; make them larger"):
@@ -98,11 +98,11 @@ class TestWriting:
         assert files(path.parent) == {}
 
     @pytest.mark.parametrize("name", ["a\nb.tar", "a\\b.tar"])
-    def test_names_that_a_list_cannot_hold(self, path: Path, beside: Beside, name: str) -> None:
+    def test_names_that_a_list_cannot_hold(self, path: Path, beside: BackgroundHasher, name: str) -> None:
         with pytest.raises(DestinationError, match="line break or a backslash"):
             VolumeWriter(path.with_name(name), None, beside)
 
-    def test_names_that_are_patterns(self, path: Path, beside: Beside) -> None:
+    def test_names_that_are_patterns(self, path: Path, beside: BackgroundHasher) -> None:
         writer = VolumeWriter(path.with_name("[x]*.tar"), LEAST_SIZE, beside)
         writer.write(DATA)
         writer.publish()
@@ -114,7 +114,7 @@ class TestWriting:
         assert (done.returncode, done.stdout.count(b": OK")) == (0, 4)
 
     def test_stopped_while_the_volumes_get_their_names(
-        self, path: Path, beside: Beside, monkeypatch: pytest.MonkeyPatch
+        self, path: Path, beside: BackgroundHasher, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """They are not taken for an archive before the last of them and the list are there."""
         renamed: list[Path] = []

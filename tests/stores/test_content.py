@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent, Content, Reader, read_all
 from ocibridge.errors import IntegrityError, OcibridgeError
+from ocibridge.io.content import BytesContent, Content, Reader, read_all
 from ocibridge.oci import Descriptor
 from ocibridge.stores.content import HEAD, BlobContent
 from ocibridge.stores.layout import LayoutStore

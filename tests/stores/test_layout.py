@@ -15,15 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent
-from ocibridge.errors import (
-    DestinationError,
-    FormatError,
-    IntegrityError,
-    LimitError,
-    NotFound,
-    OcibridgeError,
-)
+from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, OcibridgeError
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Index
 from ocibridge.settings import Limits
 from ocibridge.stores.layout import LayoutStore

@@ -17,11 +17,11 @@ from ocibridge.airgap import pack
 from ocibridge.cli.main import main
 from ocibridge.errors import NotFound, StoreError
 from ocibridge.oci import RegistryReference, parse_reference
+from ocibridge.operations.sources import open_store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.missing import closest, naming_tags, some_tags
 from ocibridge.stores.registry import RegistryOptions, RegistryStore
 from ocibridge.stores.registry.options import Retry
-from ocibridge.verbs.sources import open_store
 
 from ..mirror.artifacts import job
 from ..registry import PASSWORD, USER, RegistryServer

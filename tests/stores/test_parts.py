@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from ocibridge import filling
-from ocibridge.content import BytesContent, FileContent, Reader
 from ocibridge.errors import DestinationError, IntegrityError, NetworkError
+from ocibridge.io import positioned as filling
+from ocibridge.io.atomic import STALE, sweep
+from ocibridge.io.content import BytesContent, FileContent, Reader
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
-from ocibridge.stores.files import STALE, sweep
 from ocibridge.stores.layout import LayoutStore
 
 DATA = hashlib.shake_128(b"blob").digest(MiB) * 3 + b"end"

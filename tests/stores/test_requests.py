@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from ocibridge.content import BytesContent, chunks
 from ocibridge.errors import NetworkError
+from ocibridge.io.content import BytesContent, chunks
 from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.stores.registry import Hosts, RegistryOptions, Retry
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent, Content, FileContent, stamp_of
 from ocibridge.formats.zip.content import MemberContent
 from ocibridge.formats.zip.reader import read_directory
+from ocibridge.io.content import BytesContent, Content, FileContent, stamp_of
 from ocibridge.layers import Encoding, Layer, LayerDigests, describe
 from ocibridge.model import ModelFile, Role
 from ocibridge.transfer import DigestCache
@@ -23,7 +23,7 @@ from ocibridge.transfer.cache import FILE, layer_key
 
 
 @pytest.fixture(autouse=True)
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def fsync_alld(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are young; only `test_a_young_file_is_not_kept` wants to see that."""
     monkeypatch.setattr(module, "SETTLED", -(10**12))
 

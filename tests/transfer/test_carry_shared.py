@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, canonical_json
 from ocibridge.settings import CONCURRENCY
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryStore
-from ocibridge.transfer.carry import Carrier, CarryOptions, _Copy
-from ocibridge.transfer.moving import Mover
-from ocibridge.transfer.shared import Shared
+from ocibridge.transfer.blobs import BlobCopier
+from ocibridge.transfer.copygraph import CopyOptions, GraphCopier, _Copy
+from ocibridge.transfer.session import CopySession
 
 from ..stores.samples import sample
 
@@ -45,14 +45,14 @@ def test_other_platforms_of_an_index_that_is_there_are_brought(tmp_path: Path) -
         ]
         index = {"schemaVersion": 2, "mediaType": MEDIA_TYPE_INDEX, "manifests": listed}
         source.push_manifest(canonical_json(index), MEDIA_TYPE_INDEX, "v1")
-        Carrier(source, target, CarryOptions(platforms=("linux/amd64",))).carry("v1", "v1")
+        GraphCopier(source, target, CopyOptions(platforms=("linux/amd64",))).carry("v1", "v1")
         assert [target.head(child.digest) is not None for child in children.values()] == [True, False]
-        Carrier(source, target, CarryOptions()).carry("v1", "v1")
+        GraphCopier(source, target, CopyOptions()).carry("v1", "v1")
         assert all(target.head(child.digest) for child in children.values())
 
 
 def test_the_same_manifest_and_the_same_list_of_referrers_are_written_by_one_at_a_time(tmp_path: Path) -> None:
-    shared, busy, clashes, pushed = Shared(), threading.Lock(), [], []
+    shared, busy, clashes, pushed = CopySession(), threading.Lock(), [], []
 
     def work(digest: str) -> None:
         if not busy.acquire(blocking=False):
@@ -88,7 +88,7 @@ def test_many_roots_at_once_have_few_threads_each(
         all_at_work.wait(30)
         return threads(copy, blobs, size)
 
-    def move(mover: Mover, *_: object) -> str:
+    def move(mover: BlobCopier, *_: object) -> str:
         nonlocal busy, most
         with lock:
             busy += 1
@@ -99,9 +99,9 @@ def test_many_roots_at_once_have_few_threads_each(
         return "present"
 
     monkeypatch.setattr(_Copy, "_threads", counted)
-    monkeypatch.setattr(Mover, "foresee", move)
-    shared = Shared()
+    monkeypatch.setattr(BlobCopier, "foresee", move)
+    shared = CopySession()
     with ThreadPoolExecutor(roots) as pool:
-        jobs = [pool.submit(Carrier(source, target, CarryOptions(), shared).missing, f"v{n}") for n in range(roots)]
+        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), shared).missing, f"v{n}") for n in range(roots)]
         assert all(job.result().present == blobs + 1 for job in jobs)
     assert most <= 2 * CONCURRENCY

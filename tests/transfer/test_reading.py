@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent, FileContent, Reader
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
-from ocibridge.dialects.writing import DraftOptions, draft
+from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import IntegrityError
+from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, ignore_bytes
 from ocibridge.layers import LayerDigests, OnePass, StoredLayer
-from ocibridge.model import ByteCount, Model, ModelFile, Role, ignore_bytes
+from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import SMALL_FILE
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import DigestCache, Published, publish
@@ -57,7 +57,7 @@ class Source:
 
 
 @pytest.fixture(autouse=True)
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def fsync_alld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SETTLED", -(10**12))
 
 
@@ -81,7 +81,7 @@ def layers_of(store: LayoutStore, tag: str = "v1") -> Sequence[StoredLayer]:
     return read_artifact(manifest, store.read_blob(manifest.config, 1 << 20), "it").layers
 
 
-def expected(source: Source, tmp_path: Path, options: DraftOptions) -> Published:
+def expected(source: Source, tmp_path: Path, options: PlanOptions) -> Published:
     """What a push gives that knows nothing and hashes first."""
     store = layout(tmp_path, "expected")
     store.streams = lambda: False  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def expected(source: Source, tmp_path: Path, options: DraftOptions) -> Published
 
 @pytest.mark.parametrize("compress", list(Compress))
 def test_one_read_for_an_empty_store(tmp_path: Path, source: Source, compress: Compress) -> None:
-    options = DraftOptions(compress=compress)
+    options = PlanOptions(compress=compress)
     store, progress = layout(tmp_path), Recording()
     done = publish(draft(source.model(), options), store, "v1", progress=progress)
     assert source.content.opened == 1
@@ -107,15 +107,15 @@ def test_one_read_for_an_empty_store(tmp_path: Path, source: Source, compress: C
 
 def test_a_store_with_something_in_it_may_have_the_blob(tmp_path: Path, source: Source) -> None:
     store = layout(tmp_path)
-    publish(draft(source.model(), DraftOptions()), store, "v1")
-    done = publish(draft(source.model(), DraftOptions()), store, "v2")
+    publish(draft(source.model(), PlanOptions()), store, "v1")
+    done = publish(draft(source.model(), PlanOptions()), store, "v2")
     assert {layer.action for layer in done.layers} == {"skipped"}
     assert source.content.opened == 1
 
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_what_the_cache_knows_is_not_read(tmp_path: Path, source: Source, cache: DigestCache, layers: Layers) -> None:
-    store, options = layout(tmp_path), DraftOptions(layers)
+    store, options = layout(tmp_path), PlanOptions(layers)
     first = publish(draft(source.model(), options), store, "v1", cache=cache)
     assert source.content.opened == 1
     again = publish(draft(source.model(), options), store, "v2", cache=cache)
@@ -129,18 +129,18 @@ def test_what_the_cache_knows_is_not_read(tmp_path: Path, source: Source, cache:
 
 def test_what_an_earlier_manifest_names_is_not_read(tmp_path: Path) -> None:
     source, store = Source(tmp_path / "w", promised=True), layout(tmp_path)
-    first = publish(draft(source.model(), DraftOptions()), store, "v1")
-    again = publish(draft(source.model(), DraftOptions()), store, "v1", known=lambda: layers_of(store))
+    first = publish(draft(source.model(), PlanOptions()), store, "v1")
+    again = publish(draft(source.model(), PlanOptions()), store, "v1", known=lambda: layers_of(store))
     assert source.content.opened == 0
     assert again.manifest == first.manifest
 
 
 def test_an_earlier_manifest_says_nothing_of_other_files(tmp_path: Path) -> None:
     promised, free, store = Source(tmp_path / "w", promised=True), Source(tmp_path / "v"), layout(tmp_path)
-    publish(draft(promised.model(), DraftOptions()), store, "v1")
+    publish(draft(promised.model(), PlanOptions()), store, "v1")
 
     def pushed(source: Source, **options: object) -> int:
-        plan = draft(source.model(), DraftOptions(**options))  # type: ignore[arg-type]
+        plan = draft(source.model(), PlanOptions(**options))  # type: ignore[arg-type]
         publish(plan, store, "v2", known=lambda: layers_of(store))
         return source.content.opened
 
@@ -154,14 +154,14 @@ def test_the_earlier_manifest_is_not_fetched_in_vain(tmp_path: Path, source: Sou
     def never() -> Sequence[StoredLayer]:
         raise AssertionError
 
-    publish(draft(source.model(), DraftOptions()), layout(tmp_path), "v1", cache=cache, known=never)
+    publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache, known=never)
     source.promised = True
-    publish(draft(source.model(), DraftOptions()), layout(tmp_path), "v2", cache=cache, known=never)
+    publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v2", cache=cache, known=never)
 
 
 def tamper(cache: DigestCache, made: Model, other: Source) -> None:
     """Give the layer of one model the digests of another, as no accident could."""
-    layer, wrong = draft(made, DraftOptions()).layers[0], draft(other.model(), DraftOptions()).layers[0]
+    layer, wrong = draft(made, PlanOptions()).layers[0], draft(other.model(), PlanOptions()).layers[0]
     with OnePass(wrong) as reading:
         digests = reading.finish()
     key = module.layer_key(layer)
@@ -176,11 +176,11 @@ def test_a_wrong_row_is_found_by_the_store(tmp_path: Path, cache: DigestCache, p
     other.write(DATA[::-1])
     tamper(cache, source.model(), other)
     store, progress = layout(tmp_path), Recording()
-    done = publish(draft(source.model(), DraftOptions()), store, "v1", cache=cache, progress=progress)
-    assert done == expected(source, tmp_path, DraftOptions())
+    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
+    assert done == expected(source, tmp_path, PlanOptions())
     assert ("uploading", "failed") in progress.outcomes
     source.model()
-    again = publish(draft(source.model(), DraftOptions()), store, "v2", cache=cache)
+    again = publish(draft(source.model(), PlanOptions()), store, "v2", cache=cache)
     assert again.manifest == done.manifest
     assert source.content.opened == 0
 
@@ -190,28 +190,28 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
     source, other = Source(tmp_path / "w", promised=True), Source(tmp_path / "v")
     other.write(DATA[::-1])
     store = layout(tmp_path)
-    publish(draft(other.model(), DraftOptions()), store, "other")
+    publish(draft(other.model(), PlanOptions()), store, "other")
     tamper(cache, source.model(), other)
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         (key,) = [key for (key,) in connection.execute("SELECT key FROM digests")]
     connection.close()
-    layer = draft(other.model(), DraftOptions()).layers[0]
+    layer = draft(other.model(), PlanOptions()).layers[0]
     with OnePass(layer) as reading:
         text = module._to_text(key, reading.finish())
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         connection.execute("UPDATE digests SET digests = ?", (text,))
     connection.close()
-    done = publish(draft(source.model(), DraftOptions()), store, "v1", cache=cache)
-    assert done.manifest == expected(source, tmp_path, DraftOptions()).manifest
+    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache)
+    assert done.manifest == expected(source, tmp_path, PlanOptions()).manifest
 
 
 def test_a_wrong_row_of_two_equal_layers(tmp_path: Path, cache: DigestCache) -> None:
     source, other = Source(tmp_path / "w"), Source(tmp_path / "v")
     other.write(DATA[::-1])
-    plan, wrong = draft(source.model(), DraftOptions(Layers.RAW)), draft(other.model(), DraftOptions(Layers.RAW))
+    plan, wrong = draft(source.model(), PlanOptions(Layers.RAW)), draft(other.model(), PlanOptions(Layers.RAW))
     first, second = (Counted(source.path, 0, SMALL_FILE), Counted(source.path, 1, SMALL_FILE))
     model = Model("folder", (ModelFile("a", Role.WEIGHT, first), ModelFile("b", Role.WEIGHT, second)))
-    plan = draft(model, DraftOptions(Layers.RAW_FILES))
+    plan = draft(model, PlanOptions(Layers.RAW_FILES))
     with OnePass(wrong.layers[0]) as reading:
         digests = reading.finish()
     for layer in plan.layers:
@@ -237,7 +237,7 @@ def test_a_source_that_changes_while_it_is_streamed(tmp_path: Path, cache: Diges
     model = source.model()
     store = Changing(tmp_path / "layout", create=True)
     with pytest.raises(IntegrityError, match="its format promises"):
-        publish(draft(model, DraftOptions()), store, "v1", cache=cache)
+        publish(draft(model, PlanOptions()), store, "v1", cache=cache)
     assert store.tags() == []
     assert not list(store.path.glob(".ocibridge*"))
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
@@ -252,9 +252,9 @@ def test_a_stream_that_fails_is_pushed_with_its_digest(tmp_path: Path, source: S
             return False
 
     store, progress = Refusing(tmp_path / "layout", create=True), Recording()
-    done = publish(draft(source.model(), DraftOptions()), store, "v1", cache=cache, progress=progress)
+    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
     assert source.content.opened == 2
-    assert done == expected(source, tmp_path, DraftOptions())
+    assert done == expected(source, tmp_path, PlanOptions())
     assert progress.bytes["uploading"] == sum(layer.descriptor.size for layer in done.layers)
 
 
@@ -269,7 +269,7 @@ def test_finished_blobs_are_known_although_the_push_was_killed(
             raise Killed
 
     with pytest.raises(Killed):
-        publish(draft(source.model(), DraftOptions()), Dying(tmp_path / "layout", create=True), "v1", cache=cache)
-    done = publish(draft(source.model(), DraftOptions()), layout(tmp_path), "v1", cache=cache)
+        publish(draft(source.model(), PlanOptions()), Dying(tmp_path / "layout", create=True), "v1", cache=cache)
+    done = publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache)
     assert source.content.opened == 0
     assert {layer.action for layer in done.layers} == {"skipped"}

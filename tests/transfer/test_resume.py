@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import Reader
 from ocibridge.dialects.packing import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
-from ocibridge.dialects.writing import DraftOptions, draft
+from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, IntegrityError, NetworkError
 from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
 from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.writer import CartonFolderSink, CartonZipSink
+from ocibridge.io.content import Reader
 from ocibridge.oci import Descriptor
 from ocibridge.settings import DEFAULT_LIMITS, MiB
 from ocibridge.stores.layout import LayoutStore
@@ -88,7 +88,7 @@ class Place:
     def __init__(self, folder: Path, layers: Layers, compress: Compress, name: str) -> None:
         self.store = Breaking(folder / "layout", create=True)
         source = read_carton(carton(folder / "source.carton", FILES), ReadOptions())
-        publish(draft(source, DraftOptions(layers, compress)), self.store, "v1")
+        publish(draft(source, PlanOptions(layers, compress)), self.store, "v1")
         data = self.store.fetch_manifest("v1")[1]
         manifest = parse_manifest(data, "it")
         self.artifact = read_artifact(manifest, self.store.read_blob(manifest.config, MiB), "it")

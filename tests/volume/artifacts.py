@@ -14,7 +14,7 @@ from typing import Any
 
 import zstandard
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import (
     MEDIA_TYPE_DOCKER_MANIFEST,
     MEDIA_TYPE_EMPTY,

@@ -13,8 +13,8 @@ import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.errors import NotFound, UsageError
 from ocibridge.oci import parse_reference
+from ocibridge.operations.sources import open_store
 from ocibridge.stores.layout import LayoutStore
-from ocibridge.verbs.sources import open_store
 from ocibridge.volume.check import volume_check
 from ocibridge.volume.predict import predict
 
@@ -57,7 +57,7 @@ def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folde
     report = volume_check(pushed.reference)
     assert [each.verdict for each in report.runtimes] == [containerd, crio]
     assert report.ok is (containerd == crio == "mounts")
-    assert report.sibling is None
+    assert report.companion is None
     for each in report.runtimes:
         if each.verdict == "mounts":
             assert {file.path: file.size for file in each.files} == paths(folder)
@@ -71,17 +71,17 @@ def test_the_image_is_found_and_checked(options: dict[str, str], folder: Path, t
     ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", also=["image"], **options)  # type: ignore[arg-type]
     report = volume_check(f"oci:{tmp_path / 'layout'}:v1")
     assert not report.ok
-    assert report.sibling is not None
-    assert report.sibling.tag == "v1-image"
-    assert report.sibling.platforms == ["linux/amd64", "linux/arm64"]
+    assert report.companion is not None
+    assert report.companion.tag == "v1-image"
+    assert report.companion.platforms == ["linux/amd64", "linux/arm64"]
     prefix = options.get("prefix", "")
-    for each in report.sibling.runtimes:
+    for each in report.companion.runtimes:
         assert (each.verdict, each.complete, each.hazards) == ("mounts", True, [])
         assert {file.path: file.size for file in each.files} == {prefix + path: n for path, n in paths(folder).items()}
     mended = report.runtimes[0].mend or ""
     assert mended.startswith("ocibridge volume manifest ")
     for read in (False, True):
-        assert volume_check(report.sibling.reference, read=read).ok
+        assert volume_check(report.companion.reference, read=read).ok
 
 
 def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -
     ocibridge.volume_prepare(f"oci:{tmp_path / 'layout'}:v1", suffix=".mountable")
     for name in (pushed.reference, f"oci:{tmp_path / 'layout'}:v1"):
         report = volume_check(name)
-        assert report.sibling is not None
-        assert report.sibling.tag is None
-        assert all(each.ok for each in report.sibling.runtimes)
+        assert report.companion is not None
+        assert report.companion.tag is None
+        assert all(each.ok for each in report.companion.runtimes)
 
 
 def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path)
     (folder / "config.json").write_text("{}")
     ocibridge.push(folder, target)
     report = volume_check(target)
-    assert report.sibling is None
+    assert report.companion is None
     assert any("v1-image is the image of another version" in each for each in report.warnings)
 
 
@@ -140,8 +140,8 @@ def test_commands_that_mend_do_mend(folder: Path, tmp_path: Path) -> None:
     mend = volume_check(target).runtimes[0].mend or ""
     assert main(mend.split()[1:]) == 0
     report = volume_check(target)
-    assert report.sibling is not None
-    assert volume_check(report.sibling.reference).ok
+    assert report.companion is not None
+    assert volume_check(report.companion.reference).ok
 
 
 def test_a_symlink_of_the_model_is_missed(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_the_json_follows_its_schema(folder: Path, tmp_path: Path, capsys: pytes
     schema = json.loads((ROOT / "schemas" / "volume-check.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(document)
-    assert document["sibling"]["runtimes"][0]["files"]
+    assert document["companion"]["runtimes"][0]["files"]
 
 
 def test_the_text_names_the_image(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,8 +231,8 @@ def test_the_text_names_the_image(folder: Path, tmp_path: Path, capsys: pytest.C
     assert main(["volume", "check", target]) == 1
     out = capsys.readouterr().out
     report = volume_check(target)
-    assert report.sibling is not None
-    assert report.sibling.reference in out
+    assert report.companion is not None
+    assert report.companion.reference in out
     assert "containerd 2.4: empty; " in out
     assert "sub/model.bin" in out
 
@@ -250,8 +250,8 @@ def test_the_real_registry(registry: RegistryServer, repository: str) -> None:
     ocibridge.push(DIGITS, target, also=["image"])
     report = volume_check(target)
     assert [each.verdict for each in report.runtimes] == ["empty", "wrong"]
-    assert report.sibling is not None
-    for name in (report.sibling.reference, f"{target}-image"):
+    assert report.companion is not None
+    for name in (report.companion.reference, f"{target}-image"):
         assert volume_check(name, read=True).ok
     with open_store(parse_reference(target)) as store:
         both_platforms(Bench(store), "other")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import Passing, Reader, writable
 from ocibridge.errors import IntegrityError
+from ocibridge.io.content import ForwardingReader, Reader, writable
 from ocibridge.oci import Descriptor
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.volume import entries
@@ -31,7 +31,7 @@ class Counting(LayoutStore):
         return _Counted(super()._open_blob(descriptor, offset), self)
 
 
-class _Counted(Passing):
+class _Counted(ForwardingReader):
     def __init__(self, source: Reader, store: Counting) -> None:
         self.source = source
         self._store = store

@@ -20,10 +20,10 @@ import zstandard
 
 import ocibridge
 from ocibridge import settings
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json, parse_reference
+from ocibridge.operations.sources import open_store
 from ocibridge.stores.base import Store
-from ocibridge.verbs.sources import open_store
 
 from ..formats.ollama.samples import unpack_store
 from ..registry import RegistryServer, registry_server
@@ -208,7 +208,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Watched:
+class ProgressReader:
     server: RegistryServer
     storage: Path
 
@@ -228,14 +228,14 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
+def watched(tmp_path: Path) -> Iterator[ProgressReader]:
     folder = tmp_path / "watched"
     folder.mkdir()
     with registry_server(folder, access_log=True) as server:
-        yield Watched(server, folder / "storage")
+        yield ProgressReader(server, folder / "storage")
 
 
-def test_an_image_costs_a_few_kilobytes(watched: Watched) -> None:
+def test_an_image_costs_a_few_kilobytes(watched: ProgressReader) -> None:
     target = f"{watched.server.host}/models/digits:v1"
     pushed = ocibridge.push(CARTON, target)
     before, requests = watched.used(), len(watched.paths())
@@ -251,7 +251,7 @@ def test_an_image_costs_a_few_kilobytes(watched: Watched) -> None:
     assert 0 < watched.used() - before < 64 * 1024
 
 
-def test_preparing_twice_uploads_nothing(watched: Watched) -> None:
+def test_preparing_twice_uploads_nothing(watched: ProgressReader) -> None:
     target = f"{watched.server.host}/models/digits:v1"
     ocibridge.push(CARTON, target, layers="raw-files")
     first = ocibridge.volume_prepare(target)
@@ -266,7 +266,7 @@ def test_preparing_twice_uploads_nothing(watched: Watched) -> None:
 
 
 def test_a_large_raw_weight_streams_from_registry_to_registry_once(
-    watched: Watched, place_registry: str, tmp_path: Path
+    watched: ProgressReader, place_registry: str, tmp_path: Path
 ) -> None:
     """Hashed while it is sent, as a new repository lets us: read once, and nowhere kept."""
     folder = tmp_path / "large"

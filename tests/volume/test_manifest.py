@@ -17,7 +17,7 @@ import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.errors import FormatError, NotFound, UsageError
 from ocibridge.oci import parse_reference
-from ocibridge.verbs.sources import open_store
+from ocibridge.operations.sources import open_store
 from ocibridge.volume.emit import to_yaml
 from ocibridge.volume.kinds import KINDS
 from ocibridge.volume.manifests import volume_manifest
@@ -68,9 +68,9 @@ def test_the_yaml_says_what_the_documents_say(kind: str, push: Push) -> None:
 def test_pods_mount_the_image_of_the_artifact(kind: str, push: Push) -> None:
     target = push(also=["image"])
     checked = ocibridge.volume_check(target)
-    assert checked.sibling is not None
+    assert checked.companion is not None
     report = volume_manifest(target, kind=kind)
-    assert (report.image, report.subject) == (checked.sibling.reference, checked.subject)
+    assert (report.image, report.subject) == (checked.companion.reference, checked.subject)
     spec = pod_spec(report)
     assert spec["volumes"] == [{"name": "model", "image": {"reference": report.image, "pullPolicy": "IfNotPresent"}}]
     assert spec["containers"][0]["volumeMounts"] == [{"name": "model", "mountPath": "/models", "readOnly": True}]

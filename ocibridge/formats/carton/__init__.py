@@ -49,8 +49,8 @@ class CartonFormat:
 
         A model that is no carton becomes one where `options.runner` says what runs it; see `NewCartonSink`.
         """
+        from .create import NewCartonSink
         from .exact import ExactSink
-        from .fresh import NewCartonSink
         from .writer import CartonFolderSink, CartonZipSink
 
         packed = self.suits(dest) if options.packed is None else options.packed

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...content import Reader
+from ...io.content import Reader
 from ...model import StoredModel
 from ...settings import DEFAULT_LIMITS
 from ..check import CheckSink

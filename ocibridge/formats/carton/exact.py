@@ -10,14 +10,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ...content import Content, FileContent, Reader, chunks
 from ...errors import FormatError, IntegrityError, UsageError, writing
+from ...io.append import grow, kept_part
+from ...io.content import Content, FileContent, Reader, chunks
+from ...io.staging import Staging
 from ...model import FileEntry, Model, ModelFile, Role
 from ...paths import show
 from ..base import ReadOptions, Sink, StoredModel, WriteOptions
 from ..check import CheckSink
-from ..growing import grow, kept_part
-from ..staging import Staging
 from .names import EXACT
 from .reader import read_carton
 from .writer import CartonFolderSink

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import httpx
 
-from ...content import FileContent, Reader
 from ...errors import IntegrityError, LimitError, OcibridgeError, SourceError, writing
+from ...io.content import FileContent, Reader
 from ...paths import show
 from ...settings import READ_SIZE, Limits
 from ..zip import Decoder, inflater, unzstd

@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...content import Content, read_all
 from ...errors import FormatError, IntegrityError, LimitError
+from ...io.content import Content, read_all
 from ...model import Model, ModelFile
 from ...paths import show
 from .. import symlinks
 from ..base import ReadOptions
-from .box import Box, open_box
+from .archive import Box, open_box
 from .manifest import Manifest, parse_manifest
 from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST, UNLISTED
 from .roles import role_of

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ... import settings
-from ...content import BytesContent
+from ...io.content import BytesContent
 from ...model import FileEntry, Role, StoredModel
 from .. import symlinks
 from ..base import WriteOptions

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...beside import LARGE, Beside
-from ...content import BytesContent, Content, FileContent, Reader
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
-from ...filling import LAG, turns
+from ...io.append import check_size, regular
+from ...io.content import BytesContent, Content, FileContent, Reader
+from ...io.hasher import LARGE, BackgroundHasher
+from ...io.positioned import LAG, turns
+from ...io.staging import Staging
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from .. import symlinks
 from ..base import Sink, StoredModel, WriteOptions
-from ..folder import FolderSink, check_stored
-from ..growing import check_size, regular
-from ..staging import Staging
+from ..foldersink import FolderSink, check_stored
 from ..zip import METHODS, Entry, ZipWriter
 from .manifest import parse_manifest
 from .names import LINKS, MANIFEST
@@ -174,7 +174,7 @@ class CartonZipSink(Sink):
         digest = hashlib.sha256()
         linked = path in self._links
         vouched = None if linked else sha256
-        with Beside(not vouched and size >= LARGE) as hashing:
+        with BackgroundHasher(not vouched and size >= LARGE) as hashing:
             data = turns(reader, size) if vouched else _hashed(turns(reader, size), digest, hashing)
             if linked:
                 check_size(path, sum(map(len, data)), size)
@@ -251,7 +251,7 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
         raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)
 
 
-def _hashed(data: Iterator[memoryview], digest: hashlib._Hash, hashing: Beside) -> Iterator[memoryview]:
+def _hashed(data: Iterator[memoryview], digest: hashlib._Hash, hashing: BackgroundHasher) -> Iterator[memoryview]:
     for chunk in data:
         hashing.wait(LAG)
         hashing.update(digest, chunk)

@@ -55,8 +55,8 @@ class MlsteamFormat:
         Raises:
             UsageError: there are hooks, but no new archive to put them into.
         """
+        from .create import NewArchiveSink
         from .folder import MlsteamFolderSink
-        from .fresh import NewArchiveSink
         from .incoming import is_encrypted as was_encrypted
         from .skeleton import SKELETON
         from .writer import ArchiveSink, EncryptedSink

@@ -6,7 +6,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 
-from ...content import Content, chunks, fill
+from ...io.content import Content, chunks, fill
 
 LEVELS = (6, 9, 1, 8, 7, 5, 4, 3, 2, 0)
 """The levels in the order of the trial: the usual ones first."""

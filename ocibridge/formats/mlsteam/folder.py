@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...content import Reader
 from ...errors import FormatError, writing
+from ...io.append import check_size
+from ...io.content import Reader
 from ...model import StoredModel
 from ...paths import show
 from ...settings import DEFAULT_LIMITS
 from ..base import WriteOptions
 from ..check import CheckSink
-from ..folder import FolderSink
-from ..growing import check_size
+from ..foldersink import FolderSink
 from .incoming import DAMAGED, Incoming, Promise
 from .skeleton import FOLDER
 

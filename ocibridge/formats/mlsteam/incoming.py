@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
-from ...content import BytesContent, Reader, chunks
 from ...errors import FormatError, IntegrityError, LimitError
-from ...filling import turns
+from ...io.append import check_size
+from ...io.content import BytesContent, Reader, chunks
+from ...io.positioned import turns
 from ...model import StoredModel
 from ...paths import show
 from ...settings import Limits
-from ..growing import check_size
 from .manifest import MANIFEST, parse_manifest
 from .reader import ENCRYPTED
 from .skeleton import FOLDER, ORIGINAL, SKELETON, Skeleton, parse_skeleton

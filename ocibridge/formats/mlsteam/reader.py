@@ -13,8 +13,8 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...content import BytesContent, Content, FileContent, chunks, read_all
 from ...errors import FormatError, LimitError, SourceError
+from ...io.content import BytesContent, Content, FileContent, chunks, read_all
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
 from ...settings import SMALL_FILE

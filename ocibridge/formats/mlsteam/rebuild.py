@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...content import fsync
 from ...errors import DestinationError, FormatError, IntegrityError, writing
+from ...io.content import fsync
 from ...paths import show
 from ...settings import Limits
 from ..zip import check_names, read_directory
@@ -69,7 +69,7 @@ class Rebuild:
         """Write the member whose turn it is, or nothing at all where that fails.
 
         Args:
-            pieces: Its bytes, in pieces whose lengths depend on nothing but its size (see `ocibridge.content.chunks`).
+            pieces: Its bytes, in pieces whose lengths depend on its size alone (see `ocibridge.io.content.chunks`).
 
         Raises:
             IntegrityError: they do not have the CRC-32 and size that the skeleton gives.

@@ -6,14 +6,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from pathlib import Path
 
-from ...content import FileContent, Reader, fsync
 from ...errors import FormatError, IntegrityError, writing
-from ...filling import Filler
+from ...io.append import check_size
+from ...io.content import FileContent, Reader, fsync
+from ...io.positioned import PositionedWriter
+from ...io.staging import Staging
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
-from ..folder import check_stored
-from ..growing import check_size
-from ..staging import Staging
+from ..foldersink import check_stored
 from ..zip import read_directory
 from .incoming import DAMAGED, Incoming, Promise
 from .rebuild import Rebuild
@@ -53,7 +53,7 @@ class _OneFileSink(Sink):
 
     def _copy(self, incoming: Incoming, target: Path) -> None:
         with writing(self._owner), open(target, "wb", buffering=0) as file:
-            filler = Filler(file.fileno())
+            filler = PositionedWriter(file.fileno())
             for piece in incoming.pieces():
                 filler.write(piece)
             fsync(file)

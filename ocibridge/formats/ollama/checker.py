@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ...content import BytesContent, Reader, chunks
 from ...errors import IntegrityError, LimitError
+from ...io.content import BytesContent, Reader, chunks
 from ...model import StoredModel
 from ...paths import show
 from ...settings import DEFAULT_LIMITS

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ... import settings
-from ...content import Content, FileContent, chunks
 from ...errors import IntegrityError, InvalidReference, LimitError, SourceError, reading
+from ...io.content import Content, FileContent, chunks
 from ...model import Model
 from ...oci import Descriptor
 from ..base import ReadOptions

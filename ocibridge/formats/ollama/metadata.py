@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ...content import Content, read_all
 from ...errors import FormatError
+from ...io.content import Content, read_all
 from ...model import ModelInfo
 from ...oci import parse_json
 from ...settings import MiB

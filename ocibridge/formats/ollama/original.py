@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ...content import read_all
 from ...errors import FormatError
+from ...io.content import read_all
 from ...model import Model
 from ...settings import DEFAULT_LIMITS, Limits
 from .manifest import parse_ollama_manifest

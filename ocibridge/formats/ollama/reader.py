@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
-from ...content import BytesContent, Content, fill, read_all
 from ...errors import FormatError, IntegrityError, LimitError
+from ...io.content import BytesContent, Content, fill, read_all
 from ...model import Model, ModelFile, Role
 from ...oci import Descriptor
 from ...paths import show

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from ...content import Content, read_all
 from ...errors import FormatError
+from ...io.content import Content, read_all
 from ...model import ModelInfo, StoredModel
 from ...oci import MEDIA_TYPE_DOCKER_MANIFEST, parse_json
 from ...paths import show

@@ -15,14 +15,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ...content import BytesContent, Content, FileContent, Reader, fsync
 from ...errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, writing
-from ...filling import settle, turns
+from ...io.append import check_size, grow, is_large, kept_part
+from ...io.content import BytesContent, Content, FileContent, Reader, fsync
+from ...io.positioned import fsync_all, turns
+from ...io.workspace import Workspace
 from ...oci import Descriptor
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
-from ..growing import check_size, grow, is_large, kept_part
-from ..workspace import Workspace
 from .local import LocalOllama, models_dir
 from .manifest import ParsedManifest, parse_ollama_manifest
 from .names import OllamaName, parse_ollama_name
@@ -185,7 +185,7 @@ class OllamaSink(Sink):
             kept = self._kept.pop(path, 0)
             found = grow(temp, path, size, reader, hashed=sha256 is None, kept=kept, mark=mark)
             if not is_large(size):
-                settle(self._space.path, [temp])
+                fsync_all(self._space.path, [temp])
         return self._arrived(sha256 or str(found), temp)
 
     def _place(self, path: str) -> Path:

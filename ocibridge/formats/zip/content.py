@@ -7,8 +7,8 @@ import io
 import zlib
 from pathlib import Path
 
-from ...content import FileContent, Reader, Stamp, writable
 from ...errors import IntegrityError
+from ...io.content import FileContent, Reader, Stamp, writable
 from ...paths import show
 from ...settings import DEFAULT_LIMITS, READ_SIZE, Limits
 from . import records as r

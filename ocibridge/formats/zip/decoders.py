@@ -9,8 +9,8 @@ from typing import IO, Any, cast
 
 import zstandard
 
-from ...content import Reader
 from ...errors import IntegrityError, LimitError
+from ...io.content import Reader
 
 _FEED = 64 * 1024
 

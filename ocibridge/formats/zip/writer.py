@@ -19,10 +19,10 @@ from types import TracebackType
 
 import zstandard
 
-from ...beside import LARGE, Beside
-from ...content import fsync
 from ...errors import IntegrityError, writing
-from ...filling import LAG, Filler, write_at
+from ...io.content import fsync
+from ...io.hasher import LARGE, BackgroundHasher
+from ...io.positioned import LAG, PositionedWriter, write_at
 from ...paths import show
 from . import records as r
 
@@ -157,17 +157,17 @@ class ZipWriter:
 
         Args:
             entry: From `place`.
-            pieces: The bytes; a piece stays as it is as long as one of `ocibridge.filling.turns` does.
+            pieces: The bytes; a piece stays as it is as long as one of `ocibridge.io.positioned.turns` does.
             kept: Bytes of them that are there already.
-            mark: See `ocibridge.filling.Filler`.
+            mark: See `ocibridge.io.positioned.PositionedWriter`.
 
         Raises:
             IntegrityError: there are more or fewer bytes than the room is for.
         """
-        filler = Filler(self._file.fileno(), entry.data_offset, kept, mark)
+        filler = PositionedWriter(self._file.fileno(), entry.data_offset, kept, mark)
         crc = Checksum()
         given = 0
-        with Beside(entry.size >= LARGE) as checking, Beside(entry.size >= LARGE) as written:
+        with BackgroundHasher(entry.size >= LARGE) as checking, BackgroundHasher(entry.size >= LARGE) as written:
             for piece in pieces:
                 given += len(piece)
                 if given > entry.size:
@@ -192,7 +192,7 @@ class ZipWriter:
         Args:
             name: Its name.
             size: Length of its bytes before compression.
-            pieces: The bytes, in pieces whose lengths depend on nothing but `size` (see `ocibridge.content.chunks`).
+            pieces: The bytes, in pieces whose lengths depend on nothing but `size` (see `ocibridge.io.content.chunks`).
             method: `stored`, `deflate` or `zstd`.
 
         Raises:

@@ -68,7 +68,7 @@ class Entry:
         interval: How often the entry is due, or None.
         schedule: Cron line that says when it is due, or None. See `ocibridge.mirror.schedule.next_run`.
         models: Filters for models, or None. See `wants_model`.
-        also: Siblings that are made at the target: `image`, `ollama`.
+        also: Companions that are made at the target: `image`, `ollama`.
         dialect: Dialect that the target gets, or None for the manifest as it is.
         prune: See `Pruning`.
     """

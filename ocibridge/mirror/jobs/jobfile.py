@@ -179,7 +179,7 @@ Backup = Annotated[
 CronLine = Annotated[str, PlainValidator(_parsed(parse_cron)), WithJsonSchema({"type": "string"})]
 DialectName = Literal["cnai", "draft", "modelpack"]
 RoleName = Literal["weight", "weight.config", "doc", "code", "dataset"]
-Sibling = Literal["image", "ollama"]
+Companion = Literal["image", "ollama"]
 assert {each.value for each in Dialect} == {"cnai", "draft", "modelpack"}
 assert {each.value for each in Role} == {"weight", "weight.config", "doc", "code", "dataset"}
 
@@ -266,7 +266,7 @@ class Common(Part):
     schedule: CronLine | None = Field(None, description="cron line of five fields, such as '15 3 * * *'")
     ratelimit: RateLimit | None = Field(None, description="when to wait because the source grants few requests")
     models: ModelFilter | None = Field(None, description="which models to copy; whatever is there if not given")
-    also: tuple[Sibling, ...] | None = Field(None, description="siblings to make at the target")
+    also: tuple[Companion, ...] | None = Field(None, description="companions to make at the target")
     dialect: DialectName | None = Field(
         None, description="dialect to write; the manifest is copied as it is if not given"
     )

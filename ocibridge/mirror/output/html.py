@@ -17,7 +17,7 @@ from typing import get_args
 from urllib.parse import quote
 
 from ...errors import human_size
-from ...verbs.moves import Moves
+from ...operations.moves import Moves
 from ..reports import IN_STEP, Failure, MirrorItem, MirrorReport, Outcome
 from .markup import Markup, element, joined
 from .timeline import human_seconds, moment, timeline

@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 
 from ... import errors
 from ...errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError
+from ...io.atomic import write_file
 from ...settings import KiB, MiB
-from ...stores.files import write_file
 from ..reports import MirrorReport, Outcome
 from .timeline import moment
 

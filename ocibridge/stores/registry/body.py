@@ -8,9 +8,8 @@ from typing import cast
 
 import httpx
 
-from ...content import BytesContent, Content, chunks
 from ...errors import IntegrityError
-from ...model import ByteCount, ignore_bytes
+from ...io.content import ByteCount, BytesContent, Content, chunks, ignore_bytes
 from ...settings import KiB
 
 SEND_SIZE = 256 * KiB

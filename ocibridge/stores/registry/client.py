@@ -23,8 +23,8 @@ import httpx
 import requests
 from oras.container import Container
 
-from ...content import FileContent, Reader, chunks, fsync
 from ...errors import FormatError, OcibridgeError, StoreError, UsageError, writing
+from ...io.content import FileContent, Reader, chunks, fsync
 from ...oci import MEDIA_TYPE_MANIFEST, Descriptor, media_type_of, parse_digest, parse_json
 from ..base import VerifiedReader
 from .auth import repository_scope

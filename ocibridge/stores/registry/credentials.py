@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...content import fsync
 from ...errors import AuthenticationError, FormatError, SourceError, UsageError, reading, writing
+from ...io.content import fsync
 from ...oci import parse_json
 from ...settings import DEFAULT_LIMITS, docker_config, podman_auth_files
 from .options import DOCKER_HUB, RegistryOptions

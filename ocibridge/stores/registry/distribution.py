@@ -13,16 +13,9 @@ from urllib.parse import quote
 import httpx
 from oras.container import Container
 
-from ...content import Content, Reader
-from ...errors import (
-    IntegrityError,
-    LimitError,
-    NotFound,
-    OcibridgeError,
-    StoreError,
-)
+from ...errors import IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
+from ...io.content import ByteCount, Content, Reader, ignore_bytes
 from ...layers import OnePass
-from ...model import ByteCount, ignore_bytes
 from ...oci import (
     MEDIA_TYPE_DOCKER_INDEX,
     MEDIA_TYPE_DOCKER_MANIFEST,

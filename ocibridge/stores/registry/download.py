@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import httpx
 
-from ...content import PieceReader, Reader, fill, writable
 from ...errors import IntegrityError, NetworkError, OcibridgeError
+from ...io.content import PieceReader, Reader, fill, writable
 from ...settings import KiB, MiB
 from .host import READ_AHEAD
 from .http import Call, RegistryHTTP, check_identity, raw_body

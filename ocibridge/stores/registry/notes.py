@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ...locks import take
+from ...io.locks import take
 from ...settings import KiB, MiB
 
 FOLDER = "uploads"

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...content import Content, Reader
+from ...io.content import ByteCount, Content, Reader, ignore_bytes
 from ...layers import OnePass
-from ...model import ByteCount, ignore_bytes
 from ...oci import Descriptor, Digest, RegistryReference, parse_digest
 from ..base import Store
 from .client import RegistryClient

@@ -15,10 +15,9 @@ from itertools import chain
 
 import httpx
 
-from ...content import BytesContent, Concatenation, Content
 from ...errors import IntegrityError, NetworkError, StoreError
+from ...io.content import ByteCount, BytesContent, Concatenation, Content
 from ...layers import OnePass
-from ...model import ByteCount
 from ...oci import Descriptor
 from ...settings import KiB, MiB
 from .body import ContentBody, OnceBody

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, UsageError
 from ocibridge.formats.base import ReadOptions, Runner, Sink, WriteOptions
 from ocibridge.formats.carton import CartonFormat
-from ocibridge.formats.carton.fresh import NewCartonSink, carton_toml, toml_string
+from ocibridge.formats.carton.create import NewCartonSink, carton_toml, toml_string
 from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.toml import parse_carton_toml, parse_toml
 from ocibridge.formats.zip import read_directory
+from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, ModelInfo, Role
 from ocibridge.settings import Limits
 

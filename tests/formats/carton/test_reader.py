@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import read_all
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
 from ocibridge.formats.base import ReadOptions, pick
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.io.content import read_all
 from ocibridge.model import Model, Role
 from ocibridge.settings import Limits
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, UsageError
 from ocibridge.formats.base import ReadOptions, StoredModel, WriteOptions
 from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.zip import read_directory
+from ocibridge.io.content import BytesContent
 from ocibridge.model import FileEntry, Model, Role
 from ocibridge.paths import check_collisions, check_path
 from ocibridge.settings import Limits

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import ocibridge
-from ocibridge.content import BytesContent
 from ocibridge.errors import FormatError, IntegrityError, OcibridgeError
 from ocibridge.formats.mlsteam.encrypted import is_encrypted
+from ocibridge.io.content import BytesContent
 from ocibridge.model import ModelFile, Role
 
 from ..build import contents, fill

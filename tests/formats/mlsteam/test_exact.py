@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError
 from ocibridge.formats.base import WriteOptions
 from ocibridge.formats.mlsteam import deflate, rebuild
 from ocibridge.formats.mlsteam.skeleton import SKELETON, parse_skeleton
 from ocibridge.formats.zip import records
+from ocibridge.io.content import BytesContent
 from ocibridge.model import ModelFile
 
 from ..build import Raw, contents, fill, raw_zip

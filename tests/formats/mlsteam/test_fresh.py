@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import FormatError, IntegrityError, LimitError, SourceError, UsageError
 from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
 from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.mlsteam.skeleton import SKELETON
+from ocibridge.io.content import BytesContent
 from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, StoredModel
 from ocibridge.settings import Limits
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
 from ocibridge.formats.base import WriteOptions
 from ocibridge.formats.mlsteam.skeleton import ORIGINAL, SKELETON
+from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import Limits
 

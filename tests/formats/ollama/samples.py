@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ocibridge.content import BytesContent, Content
 from ocibridge.errors import SourceError
 from ocibridge.formats.base import ReadOptions, WriteOptions
 from ocibridge.formats.ollama import OllamaName, OllamaSink, read_ollama
+from ocibridge.io.content import BytesContent, Content
 from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, StoredModel
 from ocibridge.oci import Descriptor
 

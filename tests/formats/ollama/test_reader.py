@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.content import BytesContent, Content, read_all
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
 from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.ollama import original_manifest, read_local, read_ollama
+from ocibridge.io.content import BytesContent, Content, read_all
 from ocibridge.model import Role
 from ocibridge.oci import Descriptor
 from ocibridge.settings import Limits
@@ -115,7 +115,7 @@ def test_repeated_rows_share_a_file_or_have_one_each() -> None:
 def test_each_blob_is_asked_for_once_and_only_its_header_is_read() -> None:
     opened: list[tuple[str, int]] = []
 
-    class Watched(BytesContent):
+    class ProgressReader(BytesContent):
         def open(self, offset: int = 0) -> Any:
             opened.append((hashlib.sha256(self.data).hexdigest(), offset))
             return super().open(offset)
@@ -125,7 +125,7 @@ def test_each_blob_is_asked_for_once_and_only_its_header_is_read() -> None:
 
     def give(descriptor: Descriptor) -> Content:
         asked.append(descriptor.digest)
-        return Watched(blobs.data[descriptor.digest])
+        return ProgressReader(blobs.data[descriptor.digest])
 
     data = manifest(blobs, [MAIN, ("adapter", b"a"), ("license", b"l")], {})
     found = read_ollama(data, NAME, give, OPTIONS)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import read_all
 from ocibridge.errors import FormatError
 from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.ollama import read_local
 from ocibridge.formats.ollama.synthesis import human_number
+from ocibridge.io.content import read_all
 from ocibridge.model import Model
 
 from ..build import fill

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from ocibridge.content import BytesContent, read_all
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, InvalidReference, LimitError
 from ocibridge.formats.base import ReadOptions, WriteOptions
 from ocibridge.formats.ollama import LocalOllama, OllamaSink, parse_ollama_name, read_local
+from ocibridge.io.content import BytesContent, read_all
 from ocibridge.model import Model
 from ocibridge.settings import Limits
 

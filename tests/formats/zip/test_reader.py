@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import chunks, read_all
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
 from ocibridge.formats.zip import MemberContent, check_names, read_directory
+from ocibridge.io.content import chunks, read_all
 from ocibridge.settings import Limits
 
 from ..build import SYMLINK, Raw, raw_zip

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.content import read_all
 from ocibridge.errors import DestinationError, IntegrityError
 from ocibridge.formats.zip import METHODS, MemberContent, ZipWriter, read_directory, records
+from ocibridge.io.content import read_all
 
 FILES = {"a.txt": b"some text " * 1000, "empty": b"", "sub/ä.bin": bytes(range(256)) * 64}
 GOLDEN = {

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import IntegrityError, NetworkError, OcibridgeError, StoreError
+from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, RegistryReference, sha256_digest
 from ocibridge.stores.registry import RegistryOptions, RegistryStore, Retry, Timeouts, transport
 

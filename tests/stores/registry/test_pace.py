@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ocibridge.content import BytesContent
+from ocibridge.io.content import BytesContent
 from ocibridge.settings import KiB
 from ocibridge.stores.registry.body import ContentBody
 from ocibridge.stores.registry.options import Timeouts

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from ocibridge.content import chunks
 from ocibridge.errors import IntegrityError, NetworkError
+from ocibridge.io.content import chunks
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
 from ocibridge.stores.registry import RegistryStore, download

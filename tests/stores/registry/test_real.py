@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ocibridge.content import BytesContent, FileContent, read_all
 from ocibridge.errors import AuthenticationError, IntegrityError, NetworkError, NotFound, StoreError, UsageError
+from ocibridge.io.content import BytesContent, FileContent, read_all
 from ocibridge.oci import (
     EMPTY_CONFIG,
     MEDIA_TYPE_EMPTY,

@@ -21,7 +21,7 @@ __all__ = ["asking", "connections", "serve"]
 NO_HTTP = {
     "no HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "illegal status line"),
     "two lengths": (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", "conflicting"),
-    "an endless head": (b"HTTP/1.1 200 OK\r\n" + b"X-Filler: xxxxxxxxxxx\r\n" * (MUCH // 20), "too long"),
+    "an endless head": (b"HTTP/1.1 200 OK\r\n" + b"X-PositionedWriter: xxxxxxxxxxx\r\n" * (MUCH // 20), "too long"),
     "an endless field": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * MUCH, "too long"),
 }
 
@@ -44,7 +44,7 @@ BROKEN = {
     "no chunk": (CHUNKED + b"x\r\nhello\r\n", "not whole.* illegal chunk header"),
     "chunks without an end": (CHUNKED + b"5\r\nhello\r\n", "not whole.* closed connection"),
     "an endless trailer": (
-        CHUNKED + b"5\r\nhello\r\n0\r\n" + b"X-Filler: xxxxxxxxxxx\r\n" * (MUCH // 20),
+        CHUNKED + b"5\r\nhello\r\n0\r\n" + b"X-PositionedWriter: xxxxxxxxxxx\r\n" * (MUCH // 20),
         "not whole.* too long",
     ),
 }

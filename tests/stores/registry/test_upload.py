@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent, FileContent
 from ocibridge.errors import AuthenticationError, IntegrityError, NetworkError, OcibridgeError, SourceError, StoreError
+from ocibridge.io.content import BytesContent, FileContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor
 from ocibridge.stores.registry import RegistryStore
 

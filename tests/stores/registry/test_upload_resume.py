@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.content import BytesContent, Reader
 from ocibridge.errors import IntegrityError, NetworkError, StoreError
+from ocibridge.io.content import BytesContent, Reader
 from ocibridge.layers import OnePass
 from ocibridge.stores.registry import RegistryStore, distribution
 

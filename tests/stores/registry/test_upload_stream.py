@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ocibridge.content import BytesContent
 from ocibridge.errors import IntegrityError, SourceError
+from ocibridge.io.content import BytesContent
 from ocibridge.layers import Encoding, OnePass
 from ocibridge.settings import MiB
 from ocibridge.stores.registry import RegistryStore

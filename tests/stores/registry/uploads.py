@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ocibridge.content import BytesContent, Content
+from ocibridge.io.content import BytesContent, Content
 from ocibridge.layers import Encoding, Layer, OnePass
 from ocibridge.model import ModelFile, Role
 from ocibridge.oci import Descriptor

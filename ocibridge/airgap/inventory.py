@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the other side of an air gap has, as a document that both sides keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..errors import FormatError, LimitError, reading
+from ..io.atomic import write_file
+from ..oci import Digest, Document, parse_document
+from ..paths import show
+from ..settings import MiB
+from .names import parse_name
+
+_LARGEST = 256 * MiB
+Size = Annotated[int, Field(ge=0)]
+
+
+class Held(Document):
+    """What is there under one reference.
+
+    Attributes:
+        digest: The manifest or index that it leads to.
+        manifests: Size in bytes of it and of all manifests that belong to it, referrers among them, by digest.
+        blobs: Size in bytes of all their blobs, by digest.
+    """
+
+    digest: Digest = Field(description="the manifest or index that the reference leads to")
+    manifests: dict[Digest, Size] = Field(description="its manifests, referrers among them: size in bytes by digest")
+    blobs: dict[Digest, Size] = Field(description="the blobs of these: size in bytes by digest")
+
+    def covers(self, other: Held) -> bool:
+        """Whether nothing is missing here that `other` has."""
+        return self.digest == other.digest and self.manifests.keys() >= other.manifests.keys()
+
+
+class Lock(Document):
+    """What the other side of an air gap has.
+
+    Attributes:
+        version: Of this form of the document.
+        references: What is there, by `HOST/REPOSITORY:TAG` as the sending side names it.
+    """
+
+    version: Literal[1] = 1
+    references: dict[str, Held] = Field({}, description="by HOST/REPOSITORY:TAG, as the sending side names it")
+
+    @staticmethod
+    def read(path: Path) -> Lock:
+        """Read a lock that `write` wrote.
+
+        Raises:
+            SourceError: it cannot be read.
+            FormatError: it is no such document.
+            LimitError: it is larger than any sensible one.
+        """
+        with reading(path), open(path, "rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise LimitError(f"{path} has more than {_LARGEST} bytes", hint="it is no lock")
+        lock = parse_document(Lock, data, str(path), _LARGEST)
+        for name in lock.references:
+            if parse_name(name) is None:
+                raise FormatError(f"{path}: {show(name)} is no reference", hint="it is damaged, or no lock")
+        return lock
+
+    def joined(self, references: Mapping[str, Held]) -> Lock:
+        """This lock, and what has come since."""
+        merged = {**self.references, **references}
+        return Lock(references={name: merged[name] for name in sorted(merged)})
+
+    def write(self, path: Path) -> None:
+        """Write it whole, or leave what was there.
+
+        Raises:
+            DestinationError: it cannot be written.
+        """
+        text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, sort_keys=True)
+        write_file(path, (text + "\n").encode())
+
+    def homes(self, digests: Collection[str]) -> dict[str, list[str]]:
+        """For each of some blobs, the repositories that have it, sorted; those that none has are left out."""
+        found: dict[str, set[str]] = {}
+        for name, held in self.references.items():
+            parsed = parse_name(name)
+            for digest in held.blobs.keys() & digests if parsed else ():
+                found.setdefault(digest, set()).add(parsed.repository if parsed else "")
+        return {digest: sorted(names) for digest, names in found.items()}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bridge on the way: what the target gets beside, or instead of, what the source has.
+
+What makes it is imported when a job asks for it, as few do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..errors import FormatError
+from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, Descriptor, Reference
+from ..stores.base import Store
+from ..transfer import DigestCache, Progress
+from .storepool import StorePool
+
+if TYPE_CHECKING:
+    from ..operations.artifacts import Fetched
+    from ..operations.reports import ConvertReport
+    from .jobs.job import Entry
+
+COMPANIONS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
+"""What the tags of a model's companions have after its own."""
+_CONCURRENCY = 2
+"""Layers of one model that are wrapped at the same time; several models are worked on beside it."""
+
+
+def reworded(entry: Entry, source: Reference, target: Reference, sites: StorePool, progress: Progress) -> ConvertReport:
+    """Bring an artifact to the target in the dialect that the job asks for.
+
+    Raises:
+        OcibridgeError: see `ocibridge.convert`.
+    """
+    from ..operations.artifacts import fetch_artifact
+    from ..operations.convert import plan_rewording, reword_into
+
+    assert entry.dialect is not None
+    store = sites.store(source)
+    fetched = fetch_artifact(store, source)
+    plan = plan_rewording(fetched, store, entry.dialect, _CONCURRENCY, progress)
+    place = sites.store(target, create=True)
+    with DigestCache(None) as cache:
+        return reword_into(plan, fetched, store, source, place, target, entry.dialect, cache, _CONCURRENCY, progress)
+
+
+def bridge(entry: Entry, target: Reference, sites: StorePool, progress: Progress) -> list[str]:
+    """Make the companions that the job asks for beside an artifact that has come to the target.
+
+    One that is there and belongs to this artifact is left as it is, and what is no model has none.
+
+    Returns:
+        References of those that were made.
+
+    Raises:
+        OcibridgeError: the model cannot have such a companion, or the target refused it.
+    """
+    if not entry.also or target.version.endswith(COMPANIONS):
+        return []
+    from ..operations.ollama import stored_companion
+    from ..volume.prepare import checked_artifact
+
+    store = sites.store(target)
+    fetched = _model(store, target)
+    if fetched is None:
+        return []
+    made = []
+    if "image" in entry.also and not _has_image(store, target, fetched.descriptor):
+        checked = checked_artifact(store, target, _CONCURRENCY, progress)
+        with DigestCache(None) as cache:
+            made.append(_image(checked, store, target, cache, progress))
+    if "ollama" in entry.also and (fetched.artifact.model.format == "ollama"):
+        companion = stored_companion(fetched, store, target)
+        there = store.head(companion.reference.version)
+        if there != Descriptor.of(companion.data, MEDIA_TYPE_DOCKER_MANIFEST):
+            companion.publish(store)
+            made.append(str(companion.reference))
+    return made
+
+
+def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache, progress: Progress) -> str:
+    from ..operations.image import companion_reference
+    from ..volume.prepare import prepare_into
+
+    place = companion_reference(target)
+    prepare_into(
+        fetched,
+        store,
+        target,
+        store,
+        place,
+        settings.PLATFORMS,
+        cache=cache,
+        concurrency=_CONCURRENCY,
+        progress=progress,
+    )
+    return str(place)
+
+
+def _model(store: Store, target: Reference) -> Fetched | None:
+    from ..operations.artifacts import fetch_artifact
+
+    try:
+        return fetch_artifact(store, target)
+    except FormatError:
+        return None
+
+
+def _has_image(store: Store, target: Reference, artifact: Descriptor) -> bool:
+    from ..operations.image import companion_reference
+
+    there = store.head(companion_reference(target).version)
+    if there is None or there.media_type != MEDIA_TYPE_INDEX:
+        return False
+    # Its subject says whose companion it is: the tag may be left from an earlier version.
+    return any(each.digest == there.digest for each in store.referrers(artifact.digest))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`copy`: a model, with all that belongs to it, from store to store; nothing is read as a model, no byte is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .. import settings
+from ..errors import InvalidReference, OcibridgeError, UsageError
+from ..oci import LayoutReference, Reference, parse_reference
+from ..stores.base import Store
+from ..stores.missing import naming_tags
+from ..stores.registry.hosts import Hosts
+from ..transfer import Progress
+from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
+from ..transfer.graph import Node, read_node
+from ..transfer.session import CopySession
+from .reports import CopiedCompanion, CopyReport
+from .sources import open_store, other_side
+
+if TYPE_CHECKING:
+    from ..stores.registry import RegistryOptions
+
+COMPANIONS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
+"""What stands beside a model, and what its tag has after that of the model."""
+
+
+def copy(
+    source: str | Reference,
+    target: str | Reference,
+    *,
+    platforms: Sequence[str] = (),
+    referrers: bool = True,
+    digest_tags: bool = True,
+    companions: bool = True,
+    walk: bool = False,
+    before: Callable[[Node], None] | None = None,
+    registry: RegistryOptions | None = None,
+    source_registry: RegistryOptions | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> CopyReport:
+    """Copy an artifact, image or index, byte for byte, with what refers to it.
+
+    Blobs stream from store to store, and within one registry they are mounted: no byte of them moves. The tag comes
+    last. A tag that is moved at the source meanwhile does no harm: it is resolved once.
+
+    Args:
+        source: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
+        target: The same. Without tag or digest, it gets the tag of the source.
+        platforms: `OS/ARCHITECTURE[/VARIANT]` wanted of an index, which keeps its bytes and so names the others, too;
+            not every registry takes that. None: all.
+        referrers: Whether what refers to it comes along: signatures, SBOMs and the like, and what refers to them.
+        digest_tags: Whether tags that begin with `sha256-<hex>` come along, under which older tools keep such things.
+        companions: Whether the image and the Ollama model beside it come along (`TAG-image`, `TAG-ollama`).
+        walk: Whether every blob is looked for, even where the target has the manifest, to mend what is broken.
+        before: Called with the root before anything moves; what it raises ends the copy.
+        registry: How to reach the target; the source, too, where it is on the same host, or alone in a registry.
+        source_registry: How to reach the source.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+
+    Returns:
+        What moved, and what did not have to.
+
+    Raises:
+        UsageError: the arguments do not fit together.
+        NotFound: the source does not have it.
+        FormatError: it is no manifest that can be copied.
+        IntegrityError: the source has other bytes than a digest promises.
+        StoreError: one of the two refused something, or could not be reached.
+
+    Example:
+        >>> copy("localhost:5000/models/digits:v1", "localhost:5001/mirror/digits").tag  # doctest: +SKIP
+        'v1'
+    """
+    origin = parse_reference(source) if isinstance(source, str) else source
+    goal = _goal(origin, parse_reference(target) if isinstance(target, str) else target)
+    options = CopyOptions(
+        platforms=tuple(platforms),
+        referrers=referrers,
+        digest_tags=digest_tags,
+        walk=walk,
+        concurrency=concurrency,
+        before=before,
+    )
+    if source_registry is None:
+        source_registry = other_side(origin, goal, registry)
+    with ExitStack() as stack:
+        hosts = stack.enter_context(Hosts())
+        home = stack.enter_context(open_store(origin, source_registry, hosts=hosts))
+        if isinstance(goal, LayoutReference):
+            with naming_tags(home, origin.version):
+                home.resolve(origin.version)  # what is not there makes no new layout
+        place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
+        place.notes = settings.cache_dir()
+        carrier = GraphCopier(home, place, options, CopySession(), progress)
+        with place.batch():
+            root = carrier.carry(origin.version, goal.tag)
+            found = carry_companions(carrier, origin, goal, root) if companions else []
+        warnings = dict.fromkeys([*root.warnings, *(text for _, each in found for text in each.warnings)])
+        return _report(origin, goal, root, found, [*warnings, *dict.fromkeys([*home.warnings, *place.warnings])])
+
+
+def _goal(origin: Reference, target: Reference) -> Reference:
+    """Where the copy goes, with its tag."""
+    if target.digest is not None:
+        raise UsageError("the target of a copy has a tag, not a digest", hint="leave out the part from '@' on")
+    if target.tag is not None or (origin.digest is not None and origin.tag is None):
+        return target
+    return replace(target, tag=origin.tag or origin.version)
+
+
+def carry_companions(
+    carrier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult
+) -> list[tuple[str, CopyResult]]:
+    """Copy what stands beside the model, as far as it is this model's."""
+    tag = origin.tag or (None if origin.digest else origin.version)
+    found: list[tuple[str, CopyResult]] = []
+    if tag is None or goal.tag is None:
+        return found
+    for kind, suffix in COMPANIONS.items():
+        try:
+            new = parse_reference(f"{replace(goal, tag=None)}:{goal.tag}{suffix}")
+        except InvalidReference:
+            continue  # so long a tag has no companion
+        there = carrier.source.head(tag + suffix)
+        if there is not None and _belongs(carrier.source, there.digest, root.descriptor.digest):
+            found.append((kind, carrier.carry(there.digest, new.tag)))
+    return found
+
+
+def _belongs(source: Store, companion: str, artifact: str) -> bool:
+    """Whether a companion is that of an artifact: it refers to it, or has no blob that the artifact does not have."""
+    try:
+        node = read_node(source, companion)
+        if node.subject is not None:
+            return node.subject.digest == artifact
+        blobs = {each.digest for each in read_node(source, artifact).blobs}
+    except OcibridgeError:
+        return False
+    return bool(node.blobs) and blobs.issuperset(each.digest for each in node.blobs)
+
+
+def _report(
+    origin: Reference,
+    goal: Reference,
+    root: CopyResult,
+    companions: Sequence[tuple[str, CopyResult]],
+    warnings: list[str],
+) -> CopyReport:
+    parts = [root, *(each for _, each in companions)]
+
+    def total(name: str) -> int:
+        return sum(getattr(each, name) for each in parts)
+
+    digest = root.descriptor.digest
+    return CopyReport(
+        source=str(origin.pinned(digest)),
+        reference=str(goal.pinned(digest)),
+        digest=digest,
+        media_type=root.descriptor.media_type,
+        tag=goal.tag,
+        copied=total("copied"),
+        copied_bytes=total("copied_bytes"),
+        mounted=total("mounted"),
+        mounted_bytes=total("mounted_bytes"),
+        present=total("present"),
+        present_bytes=total("present_bytes"),
+        manifests=total("manifests"),
+        referrers=total("referrers"),
+        tags=list(dict.fromkeys(tag for each in parts for tag in each.tags)),
+        companions=[
+            CopiedCompanion(kind=kind, tag=each.tags[-1], digest=each.descriptor.digest) for kind, each in companions
+        ],
+        warnings=warnings,
+    )

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishing the image companion of an artifact, which container runtimes mount."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import settings
+from ..dialects.image import Image, ImageLayer, image_layer, image_of, parse_platforms
+from ..dialects.packing import ROLE_ORDER, Compress, Layers, Packed, pack, under
+from ..dialects.reading import StoredArtifact
+from ..errors import LimitError
+from ..io.content import BytesContent, Content
+from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan, StoredLayer
+from ..model import ModelFile
+from ..oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Reference, parse_reference
+from ..stores.base import Store
+from ..stores.content import BlobContent
+from ..transfer import DigestCache, LayerAction, LayerBytes, Progress, Workers, publish
+from ..transfer.uploads import SKIPPED, Uploads
+from .artifacts import Fetched, fetch_artifact
+from .reports import AlsoReport
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedImage:
+    """What has been published.
+
+    Attributes:
+        image: The image.
+        layers: What happened to each of its layers.
+    """
+
+    image: Image
+    layers: tuple[LayerAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCompanion:
+    """What `push --also image` publishes.
+
+    Attributes:
+        artifact: Where the artifact goes.
+        reference: Where the image goes.
+        platforms: From `parse_platforms`.
+    """
+
+    artifact: Reference
+    reference: Reference
+    platforms: tuple[str, ...]
+
+    def publish(
+        self, store: Store, artifact: Descriptor, contents: Mapping[str, Content], **options: Any
+    ) -> AlsoReport:
+        """Publish it beside the artifact, which is there.
+
+        Args:
+            store: Where they are.
+            artifact: Descriptor of the artifact's manifest.
+            contents: See `publish_image`, which gets the `options`, too.
+        """
+        fetched = fetch_artifact(store, self.artifact.pinned(artifact.digest))
+        tag = self.reference.version
+        done = publish_image(fetched, store, store, tag, platforms=self.platforms, contents=contents, **options)
+        return AlsoReport(kind="image", reference=str(self.reference), digest=done.image.descriptor.digest)
+
+
+def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:
+    """The image beside what is pushed to `target`.
+
+    Raises:
+        UsageError: a platform is malformed.
+        InvalidReference: the tag would be too long.
+    """
+    return ImageCompanion(target, companion_reference(target), tuple(parse_platforms(platforms)))
+
+
+def companion_reference(target: Reference, suffix: str = settings.IMAGE_SUFFIX) -> Reference:
+    """Where the image companion of what `target` names goes: the same repository, its tag with a suffix.
+
+    Raises:
+        InvalidReference: the two make no tag.
+    """
+    return parse_reference(f"{replace(target, tag=None, digest=None)}:{target.version}{suffix}")
+
+
+def publish_image(
+    fetched: Fetched,
+    source: Store,
+    target: Store,
+    tag: str,
+    *,
+    platforms: Sequence[str],
+    max_layers: int = settings.MAX_LAYERS,
+    contents: Mapping[str, Content] | None = None,
+    cache: DigestCache | None = None,
+    concurrency: int = settings.CONCURRENCY,
+    progress: Progress | None = None,
+) -> PublishedImage:
+    """Publish an image of the layers of an artifact.
+
+    Tar layers are taken as they are: none is read, and none moves where `target` is `source`. Raw layers are wrapped in
+    tar as `push --layers tar` would have done, streaming, with no copy on the disk.
+
+    Args:
+        fetched: The artifact.
+        source: Where it is.
+        target: Where the image goes; may be `source` itself.
+        tag: Its tag.
+        platforms: From `parse_platforms`.
+        max_layers: Layers that it may have.
+        contents: Bytes of files by their path in the model, where they are nearer than `source`.
+        cache: Digests found in earlier runs.
+        concurrency: Blobs that move at the same time.
+        progress: Told what happens.
+
+    Raises:
+        LimitError: there are more layers than allowed, and they cannot share.
+        FormatError: a file has a name that a runtime takes for a whiteout, or a layer does not say what it unpacks to.
+        IntegrityError: a byte is not what was promised.
+        StoreError: one of the stores refused something.
+    """
+    artifact, progress = fetched.artifact, progress or Progress()
+    parts = _parts(artifact, source, contents or {}, max_layers, str(fetched.descriptor.digest))
+    stored = [each for each in parts if isinstance(each, StoredLayer)]
+    packed = [each for each in parts if isinstance(each, Packed)]
+    actions = _carry(stored, source, target, concurrency, progress)
+    images: list[Image] = []
+
+    def seal(digests: Sequence[LayerDigests]) -> BuiltManifest:
+        found = iter(digests)
+        layers = [image_layer(each) if isinstance(each, StoredLayer) else _made(each, next(found)) for each in parts]
+        images.append(image_of(layers, platforms, fetched.descriptor))
+        first = images[-1].platforms[0]
+        made = [each.descriptor for each, part in zip(layers, parts, strict=True) if isinstance(part, Packed)]
+        return BuiltManifest(first.manifest, MEDIA_TYPE_MANIFEST, first.config, first.config_descriptor, tuple(made))
+
+    draft = ManifestPlan(tuple(each.layer for each in packed), seal)
+    made = publish(draft, target, None, concurrency=concurrency, progress=progress, cache=cache).layers
+    image = images[-1]
+    for each in image.platforms[1:]:
+        if not target.has_blob(each.config_descriptor):
+            target.push_blob(each.config_descriptor, BytesContent(each.config))
+        target.push_manifest(each.manifest, MEDIA_TYPE_MANIFEST, None)
+    target.push_manifest(image.index, MEDIA_TYPE_INDEX, tag)
+    happened = {each.descriptor.digest: each.action for each in made} | actions
+    return PublishedImage(image, tuple(LayerAction(each, happened[each.digest]) for each in image.layers))
+
+
+def _parts(
+    artifact: StoredArtifact, source: Store, contents: Mapping[str, Content], max_layers: int, owner: str
+) -> list[StoredLayer | Packed]:
+    """The layers of the image: those that there are, and those that have to be made."""
+    stored = [each for each in artifact.layers if each.encoding is not Encoding.RAW]
+    raw = [each for each in artifact.layers if each.encoding is Encoding.RAW]
+    if len(stored) + bool(raw) > max_layers:
+        raise LimitError(
+            f"{owner} has {len(stored)} tar layers, and an image of no more than {max_layers} is asked for",
+            hint="push the model again, so that files share layers, or give a larger --max-layers",
+        )
+    if not raw:
+        return [*stored]
+    files = [
+        ModelFile(
+            path=each.files[0].path,
+            role=each.role,
+            content=contents.get(each.files[0].path) or BlobContent(source, each.descriptor),
+            sha256=each.files[0].sha256,
+        )
+        for each in raw
+    ]
+    packed = pack(under(files, raw[0].prefix), Layers.TAR, Compress.NONE, max_layers - len(stored))
+    return sorted([*stored, *packed], key=lambda each: ROLE_ORDER.index(each.role))
+
+
+def _made(packed: Packed, found: LayerDigests) -> ImageLayer:
+    return ImageLayer(found.digest, found.size, packed.layer.encoding, found.diff_id)
+
+
+def _carry(
+    layers: Sequence[StoredLayer], source: Store, target: Store, concurrency: int, progress: Progress
+) -> dict[str, str]:
+    """Bring blobs from store to store; what happened to each, by digest."""
+    if target is source:
+        return {each.descriptor.digest: SKIPPED for each in layers}
+    order = sorted({each.descriptor.digest: each.descriptor for each in layers}.values(), key=lambda each: -each.size)
+    progress.plan("uploading", len(order), sum(each.size for each in order))
+    workers = Workers(concurrency if target.parallel else 1, progress, [source, target])
+    uploads = Uploads(target, [source], workers, DigestCache(None))
+    done = workers.map(lambda each: uploads.blob(each, LayerBytes(each.digest, BlobContent(source, each))), order)
+    return {each.digest: action for each, action in zip(order, done, strict=True)}

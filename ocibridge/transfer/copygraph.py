@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copying one root from store to store, with all that it leads to and all that refers to it.
+
+The version is resolved once, and everything is done by digest. Order: blobs, manifests of an index, the root, referrers
+of each of them, digest tags, and the tag last: a copy that is stopped leaves no tag that leads to half of something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from .. import settings
+from ..errors import LimitError, NotFound, StoreError
+from ..oci import Descriptor
+from ..stores.base import Store
+from ..stores.missing import naming_tags
+from .blobs import ASK, PHASE, PRESENT, BlobCopier
+from .graph import INDEXES, Graph, Node, check_platforms, read_node, select_platforms
+from .progress import Progress
+from .referrers import is_fallback, referrers_of
+from .session import CopySession
+from .workers import Workers
+
+REFERRER_DEPTH = 16
+"""Manifests that may refer to one another, the one to the next."""
+_INCOMPLETE = ("MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What belongs to a copy.
+
+    Attributes:
+        platforms: `OS/ARCHITECTURE[/VARIANT]` wanted of each index, which keeps its bytes; none: all.
+        referrers: Whether manifests that refer to what is copied come along, and those that refer to them.
+        referrer_types: Artifact types wanted of them; none: all.
+        digest_tags: Whether tags that begin with `sha256-<hex>` of what is copied come along, as cosign makes them.
+        walk: Whether blobs are looked for even where the target has the manifest, and what is missing is brought.
+        concurrency: Blobs that move at the same time.
+        before: Called with the root before anything moves; what it raises ends the copy.
+    """
+
+    platforms: tuple[str, ...] = ()
+    referrers: bool = True
+    referrer_types: tuple[str, ...] = ()
+    digest_tags: bool = False
+    walk: bool = False
+    concurrency: int = settings.CONCURRENCY
+    before: Callable[[Node], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What a copy has done, or would do.
+
+    Attributes:
+        descriptor: The root.
+        copied: Blobs that moved.
+        copied_bytes: Their size in bytes.
+        mounted: Blobs that the target's registry took over from another of its repositories.
+        mounted_bytes: Their size in bytes.
+        present: Blobs that the target had.
+        present_bytes: Their size in bytes.
+        manifests: Manifests and indexes that were pushed, referrers among them.
+        referrers: Manifests that refer to others and are now there, whether they were before or not.
+        tags: Tags that now lead to something: digest tags, and that of the root.
+        warnings: What the user should know.
+    """
+
+    descriptor: Descriptor
+    copied: int = 0
+    copied_bytes: int = 0
+    mounted: int = 0
+    mounted_bytes: int = 0
+    present: int = 0
+    present_bytes: int = 0
+    manifests: int = 0
+    referrers: int = 0
+    tags: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class GraphCopier:
+    """The way from one store to another.
+
+    Args:
+        source: Where roots are.
+        target: Where they go.
+        options: What belongs to them.
+        shared: What is known in this run; None is a run of its own.
+        progress: Told what happens.
+
+    Example:
+        >>> GraphCopier(source, target).carry("v1", "v1").descriptor.digest  # doctest: +SKIP
+        'sha256:…'
+    """
+
+    def __init__(
+        self,
+        source: Store,
+        target: Store,
+        options: CopyOptions | None = None,
+        shared: CopySession | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.options = options or CopyOptions()
+        self.shared = shared or CopySession()
+        self.progress = progress or Progress()
+
+    def carry(self, version: str | Node, tag: str | None = None) -> CopyResult:
+        """Copy what a tag or digest names.
+
+        Args:
+            version: Tag or digest at the source, or what was read of it.
+            tag: Tag at the target; None leaves it reachable by digest alone.
+
+        Raises:
+            NotFound: the source does not have it, or lacks a blob of it.
+            FormatError: it is no manifest that can be copied.
+            IntegrityError: the source has other bytes than a digest promises.
+            StoreError: one of the two refused something, or could not be reached.
+        """
+        root = self._root(version)
+        if self.options.before is not None:
+            self.options.before(root)
+        with self.shared.exclusive(self.target), self.shared.working(), self.target.batch():
+            return _Copy(self, False).run(root, tag)
+
+    def missing(self, version: str | Node, tag: str | None = None) -> CopyResult:
+        """What `carry` would do, at the price of a HEAD a blob; nothing moves.
+
+        Blobs that an earlier call with the same `shared` has named count as being there.
+
+        Raises:
+            OcibridgeError: see `carry`.
+        """
+        with self.shared.working():
+            return _Copy(self, True).run(self._root(version), tag)
+
+    def _root(self, version: str | Node) -> Node:
+        if isinstance(version, str):
+            with naming_tags(self.source, version):
+                version = read_node(self.source, version)
+        check_platforms(version, self.options.platforms)
+        return version
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: Counter[str] = field(default_factory=Counter)
+    tags: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def blob(self, descriptor: Descriptor, action: str) -> None:
+        self.counts[action] += 1
+        self.counts[f"{action}_bytes"] += descriptor.size
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def carried(self, root: Node) -> CopyResult:
+        return CopyResult(root.descriptor, **self.counts, tags=tuple(self.tags), warnings=tuple(self.warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Related:
+    """A manifest that belongs to another: by its subject, or by its tag.
+
+    Attributes:
+        descriptor: The manifest.
+        subject: Digest of the other one.
+        tag: The tag; None where it is a referrer.
+    """
+
+    descriptor: Descriptor
+    subject: str
+    tag: str | None
+
+
+class _Copy:
+    """One call of `carry`, or of `missing` where it is dry."""
+
+    def __init__(self, carrier: GraphCopier, dry: bool) -> None:
+        self._dry = dry
+        self._source, self._target = carrier.source, carrier.target
+        self._options, self._shared, self._progress = carrier.options, carrier.shared, carrier.progress
+        self._mover = BlobCopier(self._source, self._target, self._shared)
+        self._new = self._shared.is_new(self._target)
+        self._key = replace(self._options, walk=False, concurrency=0, before=None)
+        self._tally = _Tally()
+        self._done: set[str] = set()
+        self._blobs: set[str] = set()
+        self._pushed: set[str] = set()
+
+    def run(self, root: Node, tag: str | None) -> CopyResult:
+        if root.subject is not None and self._source.head(root.subject.digest) is None:
+            self._tally.warn(
+                f"{self._source.name} lacks the manifest {root.subject.digest}, which {root.digest} refers to"
+            )
+        self._root(root, tag, 0)
+        return self._tally.carried(root)
+
+    def _root(self, root: Node, tag: str | None, depth: int, listed: bool = True) -> None:
+        """Copy a root and what refers to it; its tag comes last.
+
+        Args:
+            root: The root.
+            tag: Its tag.
+            depth: How many manifests it refers to, one by way of the other.
+            listed: Whether it need not be pushed where the target has it.
+        """
+        self._done.add(root.digest)
+        finished = (self._source.name, self._target.name, root.digest, self._key)
+        known = finished in self._shared.finished
+        tagged = tag is not None and self._leads(tag, root.digest)
+        there = known or tagged or self._has(root.digest)
+        if there and (known or (not self._options.walk and self._is_whole(root))):
+            graph = self._skipped(root)
+        else:
+            graph = self._graph(root)
+            self._fill(graph)
+        related = [] if known else self._related(graph.digests())
+        if (not there and (related or tag is None)) or not (listed or known):
+            self._push(graph, None)
+        self._follow(related, depth)
+        if tag is not None:
+            if not tagged:
+                self._push(graph, tag)
+            self._tally.tags.append(tag)
+        if not self._dry:
+            self._shared.finished.add(finished)
+
+    # Manifests and their blobs.
+
+    def _leads(self, tag: str, digest: str) -> bool:
+        """Whether a tag of the target leads to `digest`."""
+        there = None if self._new else self._target.head(tag)
+        return there is not None and there.digest == digest
+
+    def _has(self, digest: str) -> bool:
+        return not self._new and self._target.head(digest) is not None
+
+    def _is_whole(self, root: Node) -> bool:
+        """Whether the target has all children that are wanted: it may have got other platforms of an index before."""
+        return all(self._has(child.digest) for child in select_platforms(root, self._options.platforms))
+
+    def _skipped(self, root: Node) -> Graph:
+        """The graph of a root that the target has; of its children only indexes are read."""
+        graph = Graph(self._source, root, self._options.platforms, stop=lambda child: child.media_type not in INDEXES)
+        for blob in graph.blobs():
+            self._count(blob, PRESENT)
+        return graph
+
+    def _graph(self, root: Node) -> Graph:
+        graph = Graph(self._source, root, self._options.platforms)
+        for child in graph.missing:
+            self._tally.warn(
+                f"{self._source.name} lacks the manifest {child.digest}, which the index {root.digest} lists: "
+                "it was left out"
+            )
+        return graph
+
+    def _fill(self, graph: Graph, walk: bool | None = None) -> None:
+        """Bring the blobs of a graph, and its manifests but the root."""
+        walk = self._options.walk if walk is None else walk
+        move = self._mover.foresee if self._dry else self._mover.move
+        blobs = sorted(graph.blobs(), key=lambda each: -each.size)
+        size = sum(each.size for each in blobs)
+        self._progress.plan(PHASE, len(blobs), size)
+        workers = Workers(self._threads(len(blobs), size), self._progress, [self._source, self._target])
+        if workers.concurrency == 1:
+            actions = [move(each, workers, walk) for each in blobs]
+        else:
+            actions = workers.map(lambda each: move(each, workers, walk), blobs)
+        for blob, action in zip(blobs, actions, strict=True):
+            self._count(blob, action)
+        for node in graph.nodes[:-1]:
+            if not self._has(node.digest):
+                self._put(node, None)
+
+    def _threads(self, blobs: int, size: int) -> int:
+        """Threads that move blobs: while other roots move, too, threads for small ones cost more than they gain."""
+        others = self._shared.at_work - 1
+        if not self._target.parallel or (size < ASK and others > 0):
+            return 1
+        # All roots together have twice as many as one alone, so that no host has to serve dozens of connections.
+        most = self._options.concurrency if others < 1 else max(1, 2 * self._options.concurrency // (others + 1))
+        return min(most, blobs)
+
+    def _count(self, blob: Descriptor, action: str) -> None:
+        if blob.digest not in self._blobs:
+            self._blobs.add(blob.digest)
+            self._tally.blob(blob, action)
+
+    def _push(self, graph: Graph, tag: str | None) -> None:
+        """Push a root. What the target was believed to have and has not is brought, once."""
+        root = graph.nodes[-1]
+        try:
+            self._put(root, tag)
+        except StoreError as exc:
+            if exc.code not in _INCOMPLETE:
+                raise
+            graph = self._graph(root)
+            self._shared.forget(self._target, [*graph.digests(), *(each.digest for each in graph.blobs())])
+            self._new = False
+            self._fill(graph, walk=True)
+            try:
+                self._put(root, tag)
+            except StoreError as again:
+                if again.code in _INCOMPLETE and (graph.missing or self._options.platforms):
+                    again.hint = "this registry takes no index without all of its manifests: copy all platforms"
+                raise
+
+    def _put(self, node: Node, tag: str | None) -> None:
+        if not self._dry:
+            self._shared.push(
+                self._target,
+                node.digest,
+                node.subject.digest if node.subject else None,
+                tag,
+                lambda: self._target.push_manifest(node.data, node.descriptor.media_type, tag),
+            )
+        self._pushed.add(node.digest)
+        self._tally.counts["manifests"] = len(self._pushed)
+
+    # What refers to them.
+
+    def _related(self, digests: Iterable[str]) -> list[_Related]:
+        """What belongs to some manifests."""
+        found: list[_Related] = []
+        for digest in digests:
+            if self._options.referrers:
+                types = self._options.referrer_types
+                listed = referrers_of(self._source, digest, types, self._shared, self._tally.warn)
+                found += [_Related(each, digest, None) for each in listed]
+            if self._options.digest_tags:
+                for tag in self._shared.digest_tags(self._source, digest):
+                    each = self._source.head(tag)
+                    if each is not None and not is_fallback(tag, each):
+                        found.append(_Related(each, digest, tag))
+        return found
+
+    def _follow(self, related: Sequence[_Related], depth: int) -> None:
+        if related and depth >= REFERRER_DEPTH:
+            raise LimitError(
+                f"{self._source.name}: more than {REFERRER_DEPTH} manifests refer to one another in a row",
+                hint="copy without referrers and digest tags",
+            )
+        listed: dict[str, set[str]] = {}
+        for each in related:
+            if each.tag is not None:
+                self._digest_tag(each.descriptor, each.tag, depth + 1)
+            elif each.descriptor.digest not in self._done:
+                there = listed.get(each.subject)
+                if there is None:
+                    there = listed[each.subject] = self._listed(each.subject)
+                self._referrer(each, each.descriptor.digest in there, depth + 1)
+
+    def _listed(self, digest: str) -> set[str]:
+        """What refers to a manifest at the target, as the target says."""
+        return set() if self._new else {each.digest for each in self._target.referrers(digest)}
+
+    def _referrer(self, related: _Related, there: bool, depth: int) -> None:
+        """Copy a manifest that refers to another, unless the target lists it."""
+        if there and not self._options.walk and related.descriptor.media_type not in INDEXES:
+            self._done.add(related.descriptor.digest)
+            self._tally.counts["referrers"] += 1
+            self._follow(self._related([related.descriptor.digest]), depth)
+            return
+        try:
+            node = read_node(self._source, related.descriptor.digest)
+        except NotFound:
+            self._tally.warn(f"{self._source.name} lists {related.descriptor.digest} as a referrer, and lacks it")
+            return
+        if node.subject is None or node.subject.digest != related.subject:
+            self._tally.warn(
+                f"{self._source.name} lists {node.digest} as a referrer of {related.subject}, which it is not: "
+                "it was left out"
+            )
+            return
+        self._tally.counts["referrers"] += 1
+        self._root(node, None, depth, listed=there)
+
+    def _digest_tag(self, descriptor: Descriptor, tag: str, depth: int) -> None:
+        if not self._options.walk and self._leads(tag, descriptor.digest):
+            self._done.add(descriptor.digest)
+            self._tally.tags.append(tag)
+            return
+        node = read_node(self._source, descriptor.digest)
+        if node.digest in self._done:
+            self._put(node, tag)
+            self._tally.tags.append(tag)
+        else:
+            self._root(node, tag, depth)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the carriers of one run know together, so that no blob moves twice and no host is asked twice."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from ..errors import NetworkError, OcibridgeError, StoreError
+from ..stores.base import Store
+
+REFUSALS = 3
+"""Mounts from one repository into another that fail in a row before they are given up."""
+_STRIPES = 64
+"""Locks that all manifests share, so that a run of very many has no more."""
+
+OnBlob = Callable[[str, int, str, str], None]
+"""Told of a blob: its digest, its size in bytes, the name of the target, and `copied`, `mounted` or `present`."""
+
+
+@dataclass(slots=True)
+class Presence:
+    """Where one blob is known to be, within one registry.
+
+    Attributes:
+        lock: Held by whoever brings it there; the next one finds it.
+        homes: Repositories that have it, by name.
+        planned: Names of repositories that would have it if all that was foreseen had happened.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    homes: dict[str, Store] = field(default_factory=dict)
+    planned: set[str] = field(default_factory=set)
+
+
+class CopySession:
+    """See the module. Thread-safe; one for each run.
+
+    Args:
+        on_blob: Told of each blob once it is in its place.
+        throttle: Called with byte counts before they count as moved; it sleeps where there were too many.
+        noted: `(name of the target, digest)` of blobs that an earlier run has brought, as its journal says. The target
+            is asked for them even where it looks new, and other repositories of its registry can take them from there.
+        opened: Gives the target of such a name.
+
+    Attributes:
+        finished: Roots that were copied whole, with all that refers to them: names of source and target, digest,
+            options.
+        at_work: Copies that are at work now.
+    """
+
+    def __init__(
+        self,
+        on_blob: OnBlob | None = None,
+        throttle: Callable[[int], None] | None = None,
+        noted: Collection[tuple[str, str]] = frozenset(),
+        opened: Callable[[str], Store] | None = None,
+    ) -> None:
+        self.on_blob = on_blob
+        self.throttle = throttle
+        self.noted = noted
+        self._opened = opened
+        self._noted_in: dict[str, list[str]] = {}
+        for name, digest in noted:
+            self._noted_in.setdefault(digest, []).append(name)
+        self.finished: set[tuple[str, str, str, object]] = set()
+        self._pushed: set[tuple[str, str]] = set()
+        self._pushing = tuple(threading.Lock() for _ in range(_STRIPES))
+        self.at_work = 0
+        self._lock = threading.Lock()
+        self._presences: dict[tuple[str, str], Presence] = {}
+        self._new: dict[str, bool] = {}
+        self._refusals: Counter[tuple[str, str]] = Counter()
+        self._digest_tags: dict[str, dict[str, list[str]] | None] = {}
+        self._locks: dict[str, threading.Lock] = {}
+
+    def presence(self, target: Store, digest: str) -> Presence:
+        """What is known of a blob in the registry of `target`."""
+        key = (target.place, digest)
+        with self._lock:
+            found = self._presences.get(key)
+            if found is None:
+                found = self._presences[key] = Presence()
+            return found
+
+    def push(
+        self, target: Store, digest: str, subject: str | None, tag: str | None, work: Callable[[], object]
+    ) -> None:
+        """Push a manifest, unless this run has, and nothing is missing but that.
+
+        Nobody else pushes it, or enters another one into the same list of referrers, at the same time: registries that
+        keep links in plain files give half of one to whoever reads it meanwhile, and entries of a fallback tag can get
+        lost.
+        """
+        with self._pushing[hash((target.name, subject or digest)) % _STRIPES]:
+            if tag is None and (target.name, digest) in self._pushed:
+                return
+            work()
+            self._pushed.add((target.name, digest))
+
+    def forget(self, target: Store, digests: Iterable[str]) -> None:
+        """Believe no more that `target` has these blobs and manifests."""
+        for digest in digests:
+            self._pushed.discard((target.name, digest))
+            presence = self.presence(target, digest)
+            with presence.lock:
+                presence.homes.pop(target.name, None)
+        with self._lock:
+            self._new[target.name] = False
+
+    def is_new(self, target: Store) -> bool:
+        """Whether `target` had nothing when this run began."""
+        with self._once(f"new {target.name}"):
+            if target.name not in self._new:
+                self._new[target.name] = target.is_new()
+            return self._new[target.name]
+
+    def found_new(self, name: str) -> bool:
+        """Whether the target of this name was asked already, and had nothing; nobody is asked."""
+        return self._new.get(name, False)
+
+    def may_mount(self, source: Store, target: Store) -> bool:
+        """Whether it makes sense to try a mount."""
+        return source.place == target.place and self._refusals[source.name, target.name] < REFUSALS
+
+    def noted_homes(self, target: Store, digest: str) -> list[Store]:
+        """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
+        names = [name for name in self._noted_in.get(digest, ()) if name != target.name]
+        if not names or self._opened is None:
+            return []
+        with suppress(OcibridgeError):
+            return [home for home in map(self._opened, names[:REFUSALS]) if home.place == target.place]
+        return []
+
+    def mounted(self, source: Store, target: Store, well: bool) -> None:
+        """Take note of how a mount ended."""
+        with self._lock:
+            self._refusals[source.name, target.name] = 0 if well else self._refusals[source.name, target.name] + 1
+
+    def listed(self, source: Store, tags: Sequence[str]) -> None:
+        """Take note of all tags of `source`, which somebody had to list anyway."""
+        with self._once(f"tags {source.name}"):
+            self._digest_tags[source.name] = _by_digest(tags)
+
+    def known_digest_tags(self, source: Store, digest: str) -> Sequence[str] | None:
+        """See `digest_tags`; None where the tags of `source` have not been listed."""
+        known = self._digest_tags.get(source.name)
+        return None if known is None else known.get(digest.replace(":", "-"), ())
+
+    def digest_tags(self, source: Store, digest: str) -> Sequence[str]:
+        """The tags of `source` that begin with `sha256-<hex>`; all tags are listed once.
+
+        A source that lists no tags is asked for those that cosign uses.
+
+        Raises:
+            NetworkError: the source cannot be reached.
+        """
+        with self._once(f"tags {source.name}"):
+            if source.name not in self._digest_tags:
+                self._digest_tags[source.name] = _list(source)
+        known = self.known_digest_tags(source, digest)
+        if known is not None:
+            return known
+        usual = (digest.replace(":", "-") + suffix for suffix in (".sig", ".att", ".sbom"))
+        return [tag for tag in usual if source.head(tag) is not None]
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A carrier is at work during the block."""
+        with self._lock:
+            self.at_work += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.at_work -= 1
+
+    @contextmanager
+    def exclusive(self, target: Store) -> Iterator[None]:
+        """The block has `target` for itself, where that cannot take what several threads bring."""
+        if target.parallel:
+            yield
+            return
+        with self._once(f"use {target.name}"):
+            yield
+
+    @contextmanager
+    def _once(self, what: str) -> Iterator[None]:
+        with self._lock:
+            lock = self._locks.setdefault(what, threading.Lock())
+        with lock:
+            yield
+
+
+def _list(source: Store) -> dict[str, list[str]] | None:
+    try:
+        return _by_digest(source.tags())
+    except NetworkError:
+        raise
+    except StoreError:
+        return None
+
+
+def _by_digest(tags: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for tag in tags:
+        if tag.startswith("sha256-"):
+            found.setdefault(tag[: len("sha256-") + 64], []).append(tag)
+    return found
