@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ocibridge"
 MAX_LINES = 500
 
-GROUND = {"about", "errors", "settings"}
+GROUND = {"about", "errors", "options", "settings"}
 FLOOR = GROUND | {"io", "model", "oci", "paths"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
@@ -24,6 +24,7 @@ TOP = OPERATIONS | {"operations"}
 ALLOWED = {
     "about": set[str](),
     "errors": set[str](),
+    "options": {"errors"},
     "settings": set[str](),
     "paths": GROUND,
     "oci": GROUND | {"paths"},

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An option is said once: type, default and help in one field of one dataclass.
+
+An operation (and a format) has one frozen dataclass of options, which derives from `Options`:
+
+    @dataclass(frozen=True, kw_only=True)
+    class PullOptions(Options):
+        force: bool = option(False, help="replace the target if it exists")
+        zip_method: str = option("stored", help="how members are compressed", choices=("stored", "deflate", "zstd"))
+
+- The library calls `pull(source, dest, PullOptions(force=True))`. A value that is none of `choices` is a `UsageError`;
+  where `choices` is an enum, its values are accepted as well as its members.
+- The command line derives its flags from the fields (`ocibridge.cli.flags`): `--force`, `--zip-method {…}`. A field
+  that is not made by `option` has no flag: it is for the library only.
+- Job files, and whoever else has names and values, use `from_mapping`, which refuses unknown names.
+
+Such a module is imported to print a help text, so it imports nothing but the standard library, `errors`, `settings`
+and this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, TypeVar
+
+from .errors import UsageError
+
+_KEY = "ocibridge.option"
+_T = TypeVar("_T", bound="Options")
+
+Choices = Sequence[str] | type[Enum]
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is declared of one field; see `option`.
+
+    Attributes:
+        name: Name of the field.
+        flags: Names on the command line, without those of `short`; empty before `fields_of` has set them.
+    """
+
+    default: Any
+    help: str
+    metavar: str | None
+    choices: tuple[str, ...] | None
+    enum: type[Enum] | None
+    flags: tuple[str, ...]
+    short: str | None
+    parse: Callable[[str], Any] | None
+    repeat: bool | Callable[[Sequence[Any]], Any]
+    negative: bool
+    group: str | None
+    name: str = ""
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    metavar: str | None = None,
+    choices: Choices | None = None,
+    flag: str | Sequence[str] | None = None,
+    short: str | None = None,
+    parse: Callable[[str], Any] | None = None,
+    repeat: bool | Callable[[Sequence[Any]], Any] = False,
+    negative: bool = False,
+    group: str | None = None,
+) -> Any:
+    """A field of a dataclass of options.
+
+    Args:
+        default: Its default, which is immutable. True and False make a flag without a value; where it is True, the flag
+            is `--no-NAME`.
+        help: What `--help` says, and what documents the field; `%(default)s` stands for the default.
+        metavar: Stands for the value in the help text.
+        choices: Values that it may have.
+        flag: Its name on the command line, or several; `--` and the name of the field, with hyphens, by default.
+        short: A short name on the command line, such as `-a`.
+        parse: Makes the value of the text on the command line; its ValueError is said as a mistake of the user.
+        repeat: Whether the flag may be given several times. The values become a tuple, or what a callable that is given
+            here makes of their list.
+        negative: Of an option that is True, False or None (the default): `--NAME` and `--no-NAME`.
+        group: Title of the group in the help text that the flag is part of.
+    """
+    enum = choices if isinstance(choices, type) else None
+    words = None if choices is None else tuple(str(each.value if isinstance(each, Enum) else each) for each in choices)
+    flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
+    said = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
+    return field(default=default, metadata={_KEY: said})
+
+
+def fields_of(kind: type[Options]) -> tuple[Option, ...]:
+    """The options of a type, in the order of its fields, with their names and flags."""
+    found = []
+    for each in fields(kind):
+        said = each.metadata.get(_KEY)
+        if said is not None:
+            no = "no-" if said.default is True else ""
+            flags = said.flags or (f"--{no}{each.name.replace('_', '-')}",)
+            found.append(Option(**{**vars(said), "name": each.name, "flags": flags}))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all types of options; checks the values.
+
+    Raises:
+        UsageError: a value is none of the choices, or one text is given where a list is expected.
+    """
+
+    def __post_init__(self) -> None:
+        for each in fields_of(type(self)):
+            value = getattr(self, each.name)
+            checked = _checked(each, value)
+            if checked is not value:
+                object.__setattr__(self, each.name, checked)
+
+
+def _checked(said: Option, value: Any) -> Any:
+    if said.repeat is True:
+        if isinstance(value, str):
+            raise UsageError(f"{said.name} is a list, and {value!r} is none", hint="give a list of texts")
+        return tuple(_chosen(said, each) for each in value)
+    return value if value is said.default else _chosen(said, value)
+
+
+def _chosen(said: Option, value: Any) -> Any:
+    if said.choices is None:
+        return value
+    word = value.value if isinstance(value, Enum) else value
+    if word not in said.choices:
+        raise UsageError(f"{said.name} cannot be {word!r}", hint=f"give one of: {', '.join(said.choices)}")
+    return said.enum(word) if said.enum else word
+
+
+def from_mapping(kind: type[_T], values: Mapping[str, Any], owner: str) -> _T:
+    """Options from names and values.
+
+    Args:
+        kind: The type of the options.
+        values: By names of fields.
+        owner: What the options are for, for messages, such as `a carton`.
+
+    Raises:
+        UsageError: there is no such option, or a value is none of its choices.
+    """
+    known = [each.name for each in fields(kind)]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"{owner} has no option {name}", hint=f"it has: {', '.join(known) or 'none'}")
+    return kind(**values)
