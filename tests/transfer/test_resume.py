@@ -217,7 +217,7 @@ def test_a_disk_without_room_for_the_blob_beside_its_files(tmp_path: Path, monke
             if self.count > 2 * MiB:
                 raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(watched, "Filler", Full)
+    monkeypatch.setattr(watched, "PositionedWriter", Full)
     place = Place(tmp_path, Layers.TAR, Compress.ZSTD, "back")
     place.restore()
     place.right()
