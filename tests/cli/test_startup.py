@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 HEAVY = {"pydantic", "httpx", "rich", "oras", "requests", "typer", "zstandard", "asyncio", "sqlite3"}
 NETWORK = {"oras", "requests", "rich", "httpx", "asyncio"}
 MOVING = {f"ocibridge.{room}" for room in ("transfer", "stores", "layers", "dialects")}
-CARTON, MLSTEAM, FOLDER = (f"ocibridge.formats.{name}" for name in ("carton.toml", "mlsteam.manifest", "tree.reader"))
+CARTON, MLSTEAM, FOLDER = (f"ocibridge.formats.{name}" for name in ("carton.toml", "mlsteam.manifest", "folder.reader"))
 
 
 def imported(*argv: object, path: Path | None = None) -> set[str]:
