@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .airgap.inventory import Lock
+from .airgap.inventory import Inventory
 from .airgap.reports import PackReport, UnpackReport
 from .dialects.annotations import FileMetadata
 from .dialects.config import ModelConfig, ModelFacts
@@ -56,7 +56,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "mirror-job": JobFile,
     "mirror-plan": MirrorPlan,
     "mirror-report": MirrorReport,
-    "airgap-lock": Lock,
+    "airgap-inventory": Inventory,
     "airgap-pack": PackReport,
     "airgap-unpack": UnpackReport,
 }

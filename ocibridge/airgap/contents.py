@@ -12,7 +12,7 @@ from ..oci import Descriptor
 from ..settings import Limits
 from ..stores.base import Store
 from ..transfer.graph import Graph, Node, node_of, read_node
-from .inventory import Held
+from .inventory import ReferenceInventory
 
 
 class Recorder(Store):
@@ -88,9 +88,9 @@ class Contents:
     blobs: tuple[Descriptor, ...]
 
     @property
-    def held(self) -> Held:
-        """The same for a lock."""
-        return Held(
+    def held(self) -> ReferenceInventory:
+        """The same for an inventory."""
+        return ReferenceInventory(
             digest=self.root.digest,
             manifests={each.digest: each.descriptor.size for each in self.nodes},
             blobs={each.digest: each.size for each in self.blobs},

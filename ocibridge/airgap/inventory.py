@@ -21,7 +21,7 @@ _LARGEST = 256 * MiB
 Size = Annotated[int, Field(ge=0)]
 
 
-class Held(Document):
+class ReferenceInventory(Document):
     """What is there under one reference.
 
     Attributes:
@@ -34,12 +34,12 @@ class Held(Document):
     manifests: dict[Digest, Size] = Field(description="its manifests, referrers among them: size in bytes by digest")
     blobs: dict[Digest, Size] = Field(description="the blobs of these: size in bytes by digest")
 
-    def covers(self, other: Held) -> bool:
+    def covers(self, other: ReferenceInventory) -> bool:
         """Whether nothing is missing here that `other` has."""
         return self.digest == other.digest and self.manifests.keys() >= other.manifests.keys()
 
 
-class Lock(Document):
+class Inventory(Document):
     """What the other side of an air gap has.
 
     Attributes:
@@ -48,11 +48,13 @@ class Lock(Document):
     """
 
     version: Literal[1] = 1
-    references: dict[str, Held] = Field({}, description="by HOST/REPOSITORY:TAG, as the sending side names it")
+    references: dict[str, ReferenceInventory] = Field(
+        {}, description="by HOST/REPOSITORY:TAG, as the sending side names it"
+    )
 
     @staticmethod
-    def read(path: Path) -> Lock:
-        """Read a lock that `write` wrote.
+    def read(path: Path) -> Inventory:
+        """Read an inventory that `write` wrote.
 
         Raises:
             SourceError: it cannot be read.
@@ -62,17 +64,17 @@ class Lock(Document):
         with reading(path), open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise LimitError(f"{path} has more than {_LARGEST} bytes", hint="it is no lock")
-        lock = parse_document(Lock, data, str(path), _LARGEST)
-        for name in lock.references:
+            raise LimitError(f"{path} has more than {_LARGEST} bytes", hint="it is no inventory")
+        inventory = parse_document(Inventory, data, str(path), _LARGEST)
+        for name in inventory.references:
             if parse_name(name) is None:
-                raise FormatError(f"{path}: {show(name)} is no reference", hint="it is damaged, or no lock")
-        return lock
+                raise FormatError(f"{path}: {show(name)} is no reference", hint="it is damaged, or no inventory")
+        return inventory
 
-    def joined(self, references: Mapping[str, Held]) -> Lock:
-        """This lock, and what has come since."""
+    def joined(self, references: Mapping[str, ReferenceInventory]) -> Inventory:
+        """This inventory, and what has come since."""
         merged = {**self.references, **references}
-        return Lock(references={name: merged[name] for name in sorted(merged)})
+        return Inventory(references={name: merged[name] for name in sorted(merged)})
 
     def write(self, path: Path) -> None:
         """Write it whole, or leave what was there.

@@ -45,7 +45,7 @@ def name_of(reference: Reference) -> Name:
 
 
 def parse_name(text: str) -> Name | None:
-    """The name that stands in a bundle or a lock; None where it is none that we would restore."""
+    """The name that stands in a bundle or an inventory; None where it is none that we would restore."""
     try:
         parsed = parse_reference(text if "/" in text else f"localhost/x:{text}")
     except InvalidReference:

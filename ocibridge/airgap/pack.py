@@ -36,7 +36,7 @@ from ..transfer.progress import reported
 from ..transfer.session import CopySession
 from ..transfer.workers import Workers
 from .contents import Contents, Recorder, contents_of
-from .inventory import Lock
+from .inventory import Inventory
 from .names import Name, name_of
 from .reports import PackedReference, PackReport, VolumeReport
 
@@ -73,7 +73,7 @@ def pack(
     target: str | os.PathLike[str] | ArchiveReference,
     *,
     since: str | os.PathLike[str] | None = None,
-    lock: str | os.PathLike[str] | None = None,
+    inventory: str | os.PathLike[str] | None = None,
     volume_size: int | None = None,
     platforms: Sequence[str] = (),
     referrers: bool = True,
@@ -92,8 +92,8 @@ def pack(
     Args:
         references: Registry references or layouts; each leads to one name, `HOST/REPOSITORY:TAG`.
         target: The archive, as a path or `oci-archive:FILE`.
-        since: Lock of what the other side has, which is left out.
-        lock: Where the lock of what the other side will have goes.
+        since: Inventory of what the other side has, which is left out.
+        inventory: Where the inventory of what the other side will have goes.
         volume_size: Length of a volume in bytes; None writes one file.
         platforms: See `CopyOptions`.
         referrers: Whether what refers to the references comes along.
@@ -116,9 +116,9 @@ def pack(
     """
     path = archive_path(target)
     progress = progress or Progress()
-    known = Lock() if since is None else Lock.read(Path(since))
-    if lock is not None:
-        check_place(Path(lock))
+    known = Inventory() if since is None else Inventory.read(Path(since))
+    if inventory is not None:
+        check_place(Path(inventory))
     wanted = _wanted(references)
     options = CopyOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
     with ExitStack() as stack:
@@ -142,8 +142,8 @@ def pack(
     if all(each.unchanged for each in ordered):
         warnings.append("the other side has everything already: there is nothing in the archive")
     held = {each.name.text: each.contents.held for each in ordered}
-    if lock is not None:
-        known.joined(held).write(Path(lock))
+    if inventory is not None:
+        known.joined(held).write(Path(inventory))
     return PackReport(
         archive=str(path),
         references=[_packed(each) for each in ordered],
@@ -154,7 +154,7 @@ def pack(
         left_out=len(written.left),
         left_out_bytes=sum(written.left.values()),
         volumes=written.volumes,
-        lock=None if lock is None else os.fspath(lock),
+        inventory=None if inventory is None else os.fspath(inventory),
         warnings=warnings,
     )
 
@@ -226,7 +226,7 @@ def _look(
     options: CopyOptions,
     shared: CopySession,
     companions: bool,
-    known: Lock,
+    known: Inventory,
 ) -> tuple[list[_Found], list[str]]:
     """What a reference brings with it, under which names, and warnings; no blob is fetched."""
     recorder = Recorder(f"the contents of {name.text}", source.limits)
@@ -262,7 +262,7 @@ class _Written:
 
 
 def _write(
-    writer: BundleWriter, found: Sequence[_Found], known: Lock, concurrency: int, progress: Progress
+    writer: BundleWriter, found: Sequence[_Found], known: Inventory, concurrency: int, progress: Progress
 ) -> _Written:
     there = {digest for held in known.references.values() for digest in held.blobs}
     left: dict[str, int] = {}

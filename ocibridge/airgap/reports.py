@@ -26,7 +26,7 @@ class PackedReference(Report):
     name: str = Field(description="HOST/REPOSITORY:TAG, or a tag alone where it came from a layout")
     digest: Digest = Field(description="digest of the manifest or index")
     action: Literal["packed", "unchanged"] = Field(
-        description="unchanged: the lock says that the other side has it all"
+        description="unchanged: the inventory says that the other side has it all"
     )
     manifests: int = Field(description="manifests that belong to it, referrers among them")
     blobs: int = Field(description="blobs that belong to it")
@@ -45,7 +45,7 @@ class PackReport(Report):
     kept: int = Field(description="bytes of the archive that an interrupted run had left, and that were taken over")
     left_out: int = Field(description="blobs that belong to what is packed, and that the other side has")
     left_out_bytes: int = Field(description="bytes of these")
-    lock: str | None = Field(description="path of the lock that was written")
+    inventory: str | None = Field(description="path of the inventory that was written")
     warnings: list[str]
 
 
@@ -71,5 +71,5 @@ class UnpackReport(Report):
     references: list[UnpackedReference]
     totals: Moves = Field(description="sum of all moves")
     expected: int = Field(description="blobs that the archive lacks, and that the target has")
-    lock: str | None = Field(description="path of the lock that was written")
+    inventory: str | None = Field(description="path of the inventory that was written")
     warnings: list[str]

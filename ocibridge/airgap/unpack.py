@@ -30,7 +30,7 @@ from ..transfer.progress import Within, reported
 from ..transfer.session import CopySession
 from ..transfer.workers import Workers
 from .contents import Contents, contents_of
-from .inventory import Lock
+from .inventory import Inventory
 from .names import Destination, Name, parse_destination, parse_name
 from .pack import ANNOTATION_BLOBS_AT, archive_path
 from .reports import UnpackedReference, UnpackReport
@@ -74,8 +74,8 @@ def unpack(
     *,
     references: Sequence[str] = (),
     strip: str = "",
-    walk: bool = False,
-    lock: str | os.PathLike[str] | None = None,
+    full: bool = False,
+    inventory: str | os.PathLike[str] | None = None,
     registry: RegistryOptions | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
@@ -90,8 +90,8 @@ def unpack(
         target: `HOST[/PREFIX]`, or `oci:DIR`, a layout in which everything keeps its name.
         references: Names to restore; none restores all.
         strip: Leading parts of the repositories that are left out.
-        walk: Whether every blob is looked for, even where the target has the manifest, to mend what is broken.
-        lock: Where what the target has now is entered.
+        full: Whether every blob is looked for, even where the target has the manifest, to repair what is broken.
+        inventory: Where what the target has now is entered.
         registry: How to talk to the target's registry.
         concurrency: References, or blobs of one, that move at the same time.
         progress: Told what happens.
@@ -108,19 +108,19 @@ def unpack(
     """
     path = archive_path(source)
     place = parse_destination(target, strip)
-    if lock is not None:
-        check_place(Path(lock))
+    if inventory is not None:
+        check_place(Path(inventory))
     progress = progress or Progress()
     bundle = BundleStore(path)
     _verify(bundle, progress)
-    held = Lock() if lock is None or not Path(lock).exists() else Lock.read(Path(lock))
+    held = Inventory() if inventory is None or not Path(inventory).exists() else Inventory.read(Path(inventory))
     roots = _roots(bundle, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
         shared = CopySession()
         expected = _check_rest(bundle, roots, targets, shared, Workers(concurrency, progress))
         many = len(roots) >= concurrency
-        options = CopyOptions(walk=walk, concurrency=1 if many else concurrency)
+        options = CopyOptions(full=full, concurrency=1 if many else concurrency)
         # By digest, the archive is one repository.
         whole = Named(bundle, "", lambda blob: expected.get(blob.digest))
         stores = [targets.store(root.repository) for root in roots]
@@ -135,8 +135,8 @@ def unpack(
         workers = Workers(concurrency if many else 1, progress, stores)
         carried = workers.map(restore, list(zip(roots, stores, strict=True)))
         warnings = [*(text for each in carried for text in each.warnings), *targets.warnings()]
-    if lock is not None:
-        held.joined({each.name.text: each.contents.held for each in roots}).write(Path(lock))
+    if inventory is not None:
+        held.joined({each.name.text: each.contents.held for each in roots}).write(Path(inventory))
     moves = [Moves.of(each) for each in carried]
     return UnpackReport(
         archive=str(path),
@@ -147,7 +147,7 @@ def unpack(
         ],
         totals=Moves.sum(moves),
         expected=len(expected),
-        lock=None if lock is None else os.fspath(lock),
+        inventory=None if inventory is None else os.fspath(inventory),
         warnings=list(dict.fromkeys(warnings)),
     )
 
@@ -274,6 +274,6 @@ def _check_rest(
         raise StoreError(
             f"{root.repository or 'the target'} lacks the blob {blob.digest} of {root.name.text}{more}, "
             f"and {bundle.name} was packed for a target that has it",
-            hint="pack again without --since, or with a lock that was written on this side",
+            hint="pack again without --since, or with an inventory that was written on this side",
         )
     return {blob.digest: home for (_, blob), home in zip(items, homes, strict=True) if home is not None}

@@ -51,9 +51,9 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument("--no-digest-tags", action="store_true", help="leave out tags such as sha256-….sig")
     parser.add_argument("--no-companions", action="store_true", help="leave out TAG-image and TAG-ollama beside it")
     parser.add_argument(
-        "--walk",
+        "--full",
         action="store_true",
-        help="look for every blob, even below what the target has, and mend what is broken",
+        help="look for every blob, even below what the target has, and repair what is broken",
     )
     copy_many.add(parser)
     options.add_json(parser)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
             args.references[0],
             args.references[1],
             **copy_many.belongings(args),
-            walk=args.walk,
+            full=args.full,
             registry=registry,
             source_registry=source_registry,
             progress=progress,

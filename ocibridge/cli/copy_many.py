@@ -22,8 +22,10 @@ def add(parser: options.Parser) -> None:
     group.add_argument(
         "--from", dest="from_archive", metavar="ARCHIVE", help="the archive to restore: oci-archive:FILE"
     )
-    group.add_argument("--lock", metavar="FILE", help="where to write what the other side has then")
-    group.add_argument("--since", metavar="LOCK", help="leave out what the other side has by this lock")
+    group.add_argument("--inventory", metavar="FILE", help="write an inventory of what the other side has afterwards")
+    group.add_argument(
+        "--since", metavar="INVENTORY", help="leave out what the other side has according to this inventory"
+    )
     group.add_argument("--volume-size", type=_size, metavar="SIZE", help="split the archive: 4GiB, 700MiB, 25GB")
     group.add_argument("--strip", default="", metavar="PREFIX", help="leading parts of repositories to leave out")
     group.add_argument("--force", action="store_true", help="replace the archive if it exists")
@@ -40,7 +42,7 @@ def _size(text: str) -> int:
 
 def asked(args: argparse.Namespace) -> bool:
     """Whether the command line asks for this kind of copy."""
-    return any((args.to, args.from_archive, args.lock, args.since, args.volume_size, args.strip, args.force))
+    return any((args.to, args.from_archive, args.inventory, args.since, args.volume_size, args.strip, args.force))
 
 
 def belongings(args: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def _refuse(args: argparse.Namespace, names: Sequence[str], what: str) -> None:
 def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
     from ..errors import UsageError
 
-    _refuse(args, ["--strip", "--walk"], "restoring an archive")
+    _refuse(args, ["--strip", "--full"], "restoring an archive")
     if not args.to.startswith("oci-archive:"):
         raise UsageError(
             f"many references go into one archive, and {args.to} is none",
@@ -102,7 +104,7 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
             references,
             args.to,
             since=args.since,
-            lock=args.lock,
+            inventory=args.inventory,
             volume_size=args.volume_size,
             **belongings(args),
             force=args.force,
@@ -151,8 +153,8 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
             args.to,
             references=references,
             strip=args.strip,
-            walk=args.walk,
-            lock=args.lock,
+            full=args.full,
+            inventory=args.inventory,
             registry=registry,
             progress=progress,
             **options.transfer_options(args),

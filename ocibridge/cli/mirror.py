@@ -108,7 +108,7 @@ def _add_job(parser: options.Parser, *, journal: bool = True) -> None:
     )
     if journal:
         parser.add_argument(
-            "--walk", action="store_true", help="ask the targets for every blob, whatever the journal says"
+            "--full", action="store_true", help="ask the targets for every blob, whatever the journal says"
         )
         group = parser.add_mutually_exclusive_group()
         group.add_argument(
@@ -130,7 +130,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.follow and args.plan:
         raise UsageError("a plan is executed once, and --follow never ends", hint="leave out one of the two")
     plan = _read_plan(args.plan) if args.plan else None
-    settings = RunOptions(args.workers, shard, args.walk, args.abort_on_error, args.executor)
+    settings = RunOptions(args.workers, shard, args.full, args.abort_on_error, args.executor)
 
     def once(entries: frozenset[int] | None = None) -> MirrorReport:
         started = time.monotonic()
@@ -165,7 +165,7 @@ def _run(args: argparse.Namespace) -> None:
     if failed:
         raise StoreError(
             f"{failed} of {len(report.items)} could not be brought into step",
-            hint="the output says why; mend that, run the same command again, and it goes on with these",
+            hint="the output says why; correct that, run the same command again, and it goes on with these",
         )
 
 
@@ -174,7 +174,7 @@ def _plan(args: argparse.Namespace) -> None:
 
     if args.output:
         check_place(args.output)
-    plan = _planned(args, walk=args.walk, journal=_journal(args, _shard(args.shard)))
+    plan = _planned(args, full=args.full, journal=_journal(args, _shard(args.shard)))
     _show(args, plan, "plan")
     if args.output:
         write_file(args.output, f"{plan.to_json()}\n".encode())
@@ -184,14 +184,14 @@ def _plan(args: argparse.Namespace) -> None:
 def _check(args: argparse.Namespace) -> None:
     from ..errors import StoreError
 
-    plan = _planned(args, walk=True, journal=None)
+    plan = _planned(args, full=True, journal=None)
     _show(args, plan, "check")
     _unless_failed(plan)
     behind = plan.counts.get("copy", 0)
     if behind:
         raise StoreError(
             f"{number(behind, 'tag')} {'is' if behind == 1 else 'are'} not in step",
-            hint=f"run 'ocibridge mirror run {args.job} --walk'",
+            hint=f"run 'ocibridge mirror run {args.job} --full'",
         )
 
 
@@ -211,13 +211,13 @@ def _load(args: argparse.Namespace) -> Job:
         raise FormatError(f"there are {len(exc.problems)} mistakes in {args.job}", hint="they stand above") from None
 
 
-def _planned(args: argparse.Namespace, *, walk: bool, journal: Path | None) -> MirrorPlan:
+def _planned(args: argparse.Namespace, *, full: bool, journal: Path | None) -> MirrorPlan:
     from ..mirror.plan import mirror_plan
     from .progress import shown
 
     job = _load(args)
     with shown(args) as progress:
-        plan = mirror_plan(job, shard=_shard(args.shard), walk=walk, journal=journal, progress=progress)
+        plan = mirror_plan(job, shard=_shard(args.shard), full=full, journal=journal, progress=progress)
     if not args.json:
         warn(job.warnings)
     return plan

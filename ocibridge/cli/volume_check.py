@@ -18,7 +18,7 @@ def add(commands: options.Commands[Any]) -> None:
     parser = options.add_command(
         commands,
         "check",
-        "Say what pods would see of an artifact, of any tool, and what mends it where that is not the model.",
+        "Say what pods would see of an artifact, of any tool, and what repairs it where that is not the model.",
         "ocibridge volume check localhost:5000/models/digits:v1-image --runtime containerd --version 2.1",
     )
     parser.set_defaults(run=run)
@@ -84,8 +84,8 @@ def _predictions(found: list[Prediction]) -> list[str]:
         lines.append(printable(f"  {each.version}: {each.verdict}; {each.reason}"))
         if not each.image_volumes:
             lines.append(printable(f"    {each.version} mounts no image volumes in pods"))
-        if each.mend is not None:
-            lines.append(printable(f"    mend it with: {each.mend}"))
+        if each.repair is not None:
+            lines.append(printable(f"    repair it with: {each.repair}"))
         lines += [printable(f"    hazard: {hazard}") for hazard in each.hazards]
     return lines
 

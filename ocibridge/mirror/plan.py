@@ -29,7 +29,7 @@ def mirror_plan(
     job: str | os.PathLike[str] | Job,
     *,
     shard: Shard | None = None,
-    walk: bool = False,
+    full: bool = False,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> MirrorPlan:
@@ -38,7 +38,7 @@ def mirror_plan(
     Args:
         job: The job file.
         shard: The part of it that is planned; None is all of it.
-        walk: Whether every target is asked for every blob, whatever the journal says: what `mirror check` does.
+        full: Whether every target is asked for every blob, whatever the journal says: what `mirror check` does.
         journal: File with the notes of earlier runs; None trusts none. It is read, and not written.
         progress: Told what happens.
 
@@ -59,7 +59,7 @@ def mirror_plan(
             failures[each.source or each.target] = each.error
         ways = [way_of(entry) for entry in loaded.entries]
         units = [
-            (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), walk=walk))
+            (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), full=full))
             for number, unit in enumerate(work.units)
         ]
         progress.plan("planning", len(units), 0)

@@ -37,14 +37,14 @@ class RunOptions:
         workers: Tags that are worked on at the same time; None is what the job says, else 16, and for `processes` one
             for each processor.
         shard: The part of the job that is done here; None is all of it.
-        walk: Whether every target is asked for every blob, whatever the journal says.
+        full: Whether every target is asked for every blob, whatever the journal says.
         abort_on_error: Whether the first failure ends the run.
         executor_name: What the report calls the executor.
     """
 
     workers: int | None = None
     shard: Shard | None = None
-    walk: bool = False
+    full: bool = False
     abort_on_error: bool = False
     executor_name: str = "threads"
 
@@ -149,7 +149,7 @@ class _Run:
 
     def _told(self, unit: Unit) -> Unit:
         known = self._journal.known(unit.target, self._ways[unit.entry])
-        return replace(unit, known=known, walk=self._options.walk)
+        return replace(unit, known=known, full=self._options.full)
 
     def _work(self, units: Sequence[tuple[int, Unit]], executor: Executor, worker: Worker) -> None:
         try:

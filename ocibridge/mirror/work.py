@@ -45,7 +45,7 @@ class Unit:
         digest: What the target shall get; None is what the source has when its turn comes.
         replaces: What the target had when that was planned; None is nothing, or not planned.
         known: Digests at source and target that the tag had when all below it was known to be there.
-        walk: Whether the target is asked for every blob.
+        full: Whether the target is asked for every blob.
     """
 
     entry: int
@@ -54,7 +54,7 @@ class Unit:
     digest: str | None = None
     replaces: str | None = None
     known: tuple[str, str] | None = None
-    walk: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Case:
     def vouched(self) -> bool:
         """Whether all below it was there, too, when the target had this digest for the first time."""
         return (
-            not (self.unit.walk or self.entry.force_recursive)
+            not (self.unit.full or self.entry.force_recursive)
             and self.there is not None
             and self.unit.known == (self.digest, self.there.digest)
         )
@@ -293,7 +293,7 @@ class Worker:
             referrers=entry.referrers,
             referrer_types=tuple(entry.referrer_types),
             digest_tags=entry.digest_tags,
-            walk=not case.vouched,
+            full=not case.vouched,
         )
         source: Store = self.sites.store(case.source)
         target: Store = self.sites.store(case.target, create=True)

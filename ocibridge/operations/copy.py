@@ -36,7 +36,7 @@ def copy(
     referrers: bool = True,
     digest_tags: bool = True,
     companions: bool = True,
-    walk: bool = False,
+    full: bool = False,
     before: Callable[[Node], None] | None = None,
     registry: RegistryOptions | None = None,
     source_registry: RegistryOptions | None = None,
@@ -56,7 +56,7 @@ def copy(
         referrers: Whether what refers to it comes along: signatures, SBOMs and the like, and what refers to them.
         digest_tags: Whether tags that begin with `sha256-<hex>` come along, under which older tools keep such things.
         companions: Whether the image and the Ollama model beside it come along (`TAG-image`, `TAG-ollama`).
-        walk: Whether every blob is looked for, even where the target has the manifest, to mend what is broken.
+        full: Whether every blob is looked for, even where the target has the manifest, to repair what is broken.
         before: Called with the root before anything moves; what it raises ends the copy.
         registry: How to reach the target; the source, too, where it is on the same host, or alone in a registry.
         source_registry: How to reach the source.
@@ -83,7 +83,7 @@ def copy(
         platforms=tuple(platforms),
         referrers=referrers,
         digest_tags=digest_tags,
-        walk=walk,
+        full=full,
         concurrency=concurrency,
         before=before,
     )

@@ -57,13 +57,13 @@ class BlobCopier:
     def __init__(self, source: Store, target: Store, shared: CopySession) -> None:
         self._source, self._target, self._shared = source, target, shared
 
-    def move(self, descriptor: Descriptor, workers: Workers, walk: bool) -> str:
+    def move(self, descriptor: Descriptor, workers: Workers, full: bool) -> str:
         """Bring a blob to the target, and say how.
 
         Args:
             descriptor: The blob.
             workers: In which this runs.
-            walk: Whether only what was seen in this run is believed.
+            full: Whether only what was seen in this run is believed.
 
         Raises:
             NotFound: the source does not have it.
@@ -73,7 +73,7 @@ class BlobCopier:
         presence = self._shared.presence(self._target, descriptor.digest)
         task = Task(PHASE, descriptor.digest, descriptor.size)
         with presence.lock:
-            action = self._without_bytes(descriptor, presence, walk)
+            action = self._without_bytes(descriptor, presence, full)
             if action is None:
                 with reported(workers.progress, task):
                     self._send(descriptor, workers.watch(task))
@@ -85,13 +85,13 @@ class BlobCopier:
             self._shared.on_blob(descriptor.digest, descriptor.size, self._target.name, action)
         return action
 
-    def foresee(self, descriptor: Descriptor, workers: Workers, walk: bool) -> str:
+    def foresee(self, descriptor: Descriptor, workers: Workers, full: bool) -> str:
         """What `move` would do, as if all that was foreseen in this run had happened."""
         source, target, shared = self._source, self._target, self._shared
         presence = shared.presence(target, descriptor.digest)
         with presence.lock:
             believed = target.name in presence.planned or target.name in presence.homes
-            same = source.name == target.name and not walk
+            same = source.name == target.name and not full
             if believed or same or (not shared.is_new(target) and target.has_blob(descriptor)):
                 action = PRESENT
             elif presence.planned or presence.homes or source.place == target.place:
@@ -101,12 +101,12 @@ class BlobCopier:
             presence.planned.add(target.name)
         return action
 
-    def _without_bytes(self, descriptor: Descriptor, presence: Presence, walk: bool) -> str | None:
+    def _without_bytes(self, descriptor: Descriptor, presence: Presence, full: bool) -> str | None:
         source, target, shared = self._source, self._target, self._shared
-        if target.name in presence.homes or (source.name == target.name and not walk):
+        if target.name in presence.homes or (source.name == target.name and not full):
             return PRESENT
         noted = (target.name, descriptor.digest) in shared.noted
-        asked = noted or (walk and not shared.is_new(target))
+        asked = noted or (full and not shared.is_new(target))
         if asked and target.has_blob(descriptor):
             return PRESENT
         homes = (*presence.homes.values(), *shared.noted_homes(target, descriptor.digest), source)

@@ -37,7 +37,7 @@ class CopyOptions:
         referrers: Whether manifests that refer to what is copied come along, and those that refer to them.
         referrer_types: Artifact types wanted of them; none: all.
         digest_tags: Whether tags that begin with `sha256-<hex>` of what is copied come along, as cosign makes them.
-        walk: Whether blobs are looked for even where the target has the manifest, and what is missing is brought.
+        full: Whether blobs are looked for even where the target has the manifest, and what is missing is brought.
         concurrency: Blobs that move at the same time.
         before: Called with the root before anything moves; what it raises ends the copy.
     """
@@ -46,7 +46,7 @@ class CopyOptions:
     referrers: bool = True
     referrer_types: tuple[str, ...] = ()
     digest_tags: bool = False
-    walk: bool = False
+    full: bool = False
     concurrency: int = settings.CONCURRENCY
     before: Callable[[Node], None] | None = None
 
@@ -191,7 +191,7 @@ class _Copy:
         self._options, self._shared, self._progress = carrier.options, carrier.shared, carrier.progress
         self._mover = BlobCopier(self._source, self._target, self._shared)
         self._new = self._shared.is_new(self._target)
-        self._key = replace(self._options, walk=False, concurrency=0, before=None)
+        self._key = replace(self._options, full=False, concurrency=0, before=None)
         self._tally = _Tally()
         self._done: set[str] = set()
         self._blobs: set[str] = set()
@@ -219,7 +219,7 @@ class _Copy:
         known = finished in self._shared.finished
         tagged = tag is not None and self._leads(tag, root.digest)
         there = known or tagged or self._has(root.digest)
-        if there and (known or (not self._options.walk and self._is_whole(root))):
+        if there and (known or (not self._options.full and self._is_whole(root))):
             graph = self._skipped(root)
         else:
             graph = self._graph(root)
@@ -265,18 +265,18 @@ class _Copy:
             )
         return graph
 
-    def _fill(self, graph: Graph, walk: bool | None = None) -> None:
+    def _fill(self, graph: Graph, full: bool | None = None) -> None:
         """Bring the blobs of a graph, and its manifests but the root."""
-        walk = self._options.walk if walk is None else walk
+        full = self._options.full if full is None else full
         move = self._mover.foresee if self._dry else self._mover.move
         blobs = sorted(graph.blobs(), key=lambda each: -each.size)
         size = sum(each.size for each in blobs)
         self._progress.plan(PHASE, len(blobs), size)
         workers = Workers(self._threads(len(blobs), size), self._progress, [self._source, self._target])
         if workers.concurrency == 1:
-            actions = [move(each, workers, walk) for each in blobs]
+            actions = [move(each, workers, full) for each in blobs]
         else:
-            actions = workers.map(lambda each: move(each, workers, walk), blobs)
+            actions = workers.map(lambda each: move(each, workers, full), blobs)
         for blob, action in zip(blobs, actions, strict=True):
             self._count(blob, action)
         for node in graph.nodes[:-1]:
@@ -308,7 +308,7 @@ class _Copy:
             graph = self._graph(root)
             self._shared.forget(self._target, [*graph.digests(), *(each.digest for each in graph.blobs())])
             self._new = False
-            self._fill(graph, walk=True)
+            self._fill(graph, full=True)
             try:
                 self._put(root, tag)
             except StoreError as again:
@@ -367,7 +367,7 @@ class _Copy:
 
     def _referrer(self, related: _Related, there: bool, depth: int) -> None:
         """Copy a manifest that refers to another, unless the target lists it."""
-        if there and not self._options.walk and related.descriptor.media_type not in INDEXES:
+        if there and not self._options.full and related.descriptor.media_type not in INDEXES:
             self._done.add(related.descriptor.digest)
             self._tally.counts["referrers"] += 1
             self._follow(self._related([related.descriptor.digest]), depth)
@@ -387,7 +387,7 @@ class _Copy:
         self._root(node, None, depth, listed=there)
 
     def _digest_tag(self, descriptor: Descriptor, tag: str, depth: int) -> None:
-        if not self._options.walk and self._leads(tag, descriptor.digest):
+        if not self._options.full and self._leads(tag, descriptor.digest):
             self._done.add(descriptor.digest)
             self._tally.tags.append(tag)
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume check`: what a pod would see of an artifact, and what mends it where that is not the model."""
+"""`volume check`: what a pod would see of an artifact, and what repairs it where that is not the model."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def volume_check(
         related = Related(None) if top.subject is not None else find_image(documents, named, top)
         companion = _companion(documents, named, related, runtimes, platform, read) if related.image else None
         predictions = [
-            _mended(foretell(documents, top, each, platform, read), named, top, companion) for each in runtimes
+            _repaired(foretell(documents, top, each, platform, read), named, top, companion) for each in runtimes
         ]
         warnings = list(store.warnings)
         kind = kind_of(top)
@@ -129,7 +129,7 @@ def _companion(
         reference=str(named.pinned(image.descriptor.digest)),
         tag=related.tag,
         platforms=platforms_of(image),
-        runtimes=[_mended(each, named, image, None) for each in found],
+        runtimes=[_repaired(each, named, image, None) for each in found],
     )
 
 
@@ -142,16 +142,16 @@ def platforms_of(found: Found) -> list[str]:
     ]
 
 
-def _mended(found: Prediction, named: Reference, top: Found, companion: Companion | None) -> Prediction:
-    """The prediction with the command that mends it, where one does."""
+def _repaired(found: Prediction, named: Reference, top: Found, companion: Companion | None) -> Prediction:
+    """The prediction with the command that repairs it, where one does."""
     if found.verdict == "mounts":
         return found
     if companion is not None and any(each.ok for each in companion.runtimes if each.runtime == found.runtime):
-        return found.model_copy(update={"mend": f"ocibridge volume manifest {_quoted(named)} --kind Pod"})
-    return found.model_copy(update={"mend": _mend(named, top, found.platform)})
+        return found.model_copy(update={"repair": f"ocibridge volume manifest {_quoted(named)} --kind Pod"})
+    return found.model_copy(update={"repair": _repair(named, top, found.platform)})
 
 
-def _mend(named: Reference, top: Found, platform: str) -> str:
+def _repair(named: Reference, top: Found, platform: str) -> str:
     manifest, subject = top.manifest, top.subject
     if manifest is not None and is_artifact(manifest):
         return f"ocibridge volume prepare {_quoted(named)}"

@@ -40,7 +40,7 @@ class Prediction(Report):
     platform: str
     verdict: Verdict = Field(description="mounts: the model; empty: an empty folder; wrong: something else; refused")
     reason: str = Field(description="why, in one sentence")
-    mend: str | None = Field(None, description="the command that mends it")
+    repair: str | None = Field(None, description="the command that repairs it")
     manifest: Digest | None = Field(description="the manifest that the runtime chooses")
     mounted_as: Literal["image", "artifact"] | None
     files: list[MountedFile]

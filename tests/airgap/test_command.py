@@ -29,8 +29,8 @@ def references(source: RegistryServer, repository: str) -> list[str]:
 def test_there_and_back(
     run: Run, references: list[str], target: RegistryServer, repository: str, tmp_path: Path
 ) -> None:
-    archive, lock = f"oci-archive:{tmp_path}/x.tar", tmp_path / "lock.json"
-    packed = run("copy", *references, "--to", archive, "--lock", lock, "--volume-size", "64KiB")
+    archive, inventory = f"oci-archive:{tmp_path}/x.tar", tmp_path / "inventory.json"
+    packed = run("copy", *references, "--to", archive, "--inventory", inventory, "--volume-size", "64KiB")
     assert packed.status == 0
     assert packed.out.splitlines() == [f"{tmp_path}/x.tar.00{number}" for number in (1, 2)]
     assert re.search(r"ocibridge: packed 2 references; 3 blobs \(97\.7 KiB\); 2 volumes; in ", packed.err)
@@ -43,7 +43,9 @@ def test_there_and_back(
         r"ocibridge: restored 2 references: 3 blobs copied \(97\.7 KiB\), 0 mounted, 2 there, in ", restored.err
     )
 
-    delta = run("copy", *references, "--to", f"oci-archive:{tmp_path}/d.tar", "--since", lock, "--lock", lock)
+    delta = run(
+        "copy", *references, "--to", f"oci-archive:{tmp_path}/d.tar", "--since", inventory, "--inventory", inventory
+    )
     assert "packed 0 references, 2 unchanged; 0 blobs (0 B)" in delta.err
     again = run("copy", "--from", archive, "--to", f"{target.host}/cli", references[0], "-q")
     assert (again.status, again.err, len(again.out.splitlines())) == (0, "", 1)
@@ -67,7 +69,7 @@ def test_json(run: Run, references: list[str], target: RegistryServer, tmp_path:
         (["--from", "ARCHIVE"], "where the copies go is missing"),
         (["REF", "--to", "localhost:5000/x"], "many references go into one archive, and localhost:5000/x is none"),
         (["REF", "--to", "ARCHIVE", "--strip", "x"], "--strip is for restoring an archive; leave it out"),
-        (["REF", "--to", "ARCHIVE", "--walk"], "--walk is for restoring an archive"),
+        (["REF", "--to", "ARCHIVE", "--full"], "--full is for restoring an archive"),
         (["REF", "--to", "ARCHIVE", "--volume-size", "1"], "a volume of 1 bytes is too small"),
         (["REF", "--to", "ARCHIVE", "--volume-size", "many"], "'many' is no size; write for example"),
         (["REF", "--to", "ARCHIVE", "--from-insecure"], "--from-insecure is for a copy from SOURCE to TARGET"),

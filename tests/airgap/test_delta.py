@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ocibridge import schemas
-from ocibridge.airgap import inventory as airgap_lock
+from ocibridge.airgap import inventory as inventory_module
 from ocibridge.airgap import pack, unpack
-from ocibridge.airgap.inventory import Held, Lock
+from ocibridge.airgap.inventory import Inventory, ReferenceInventory
 from ocibridge.errors import FormatError, LimitError, SourceError, StoreError
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore
@@ -26,7 +26,7 @@ BIG = b"shared" * 5000
 
 
 class Two:
-    """Two sides, a repository, and locks."""
+    """Two sides, a repository, and inventories."""
 
     def __init__(self, source: str, target: str, repository: str, folder: Path) -> None:
         self.source, self.target, self.repository, self.folder = source, target, repository, folder
@@ -56,9 +56,9 @@ def two(source: RegistryServer, target: RegistryServer, repository: str, tmp_pat
 
 @pytest.fixture
 def first(two: Two) -> Path:
-    """The lock after a first archive with a:v1 has been restored."""
+    """The inventory after a first archive with a:v1 has been restored."""
     two.put("a", "v1", BIG, b"one")
-    pack([two.ref("a", "v1")], two.path("first.tar"), lock=two.path("first.json"))
+    pack([two.ref("a", "v1")], two.path("first.tar"), inventory=two.path("first.json"))
     unpack(two.path("first.tar"), two.place)
     return two.path("first.json")
 
@@ -67,7 +67,7 @@ class TestDelta:
     def test_only_what_is_new(self, two: Two, first: Path) -> None:
         two.put("a", "v2", BIG, b"two")
         references = [two.ref("a", "v1"), two.ref("a", "v2")]
-        report = pack(references, two.path("d.tar"), since=first, lock=two.path("second.json"))
+        report = pack(references, two.path("d.tar"), since=first, inventory=two.path("second.json"))
         assert [(each.name, each.action) for each in report.references] == [
             (references[0], "unchanged"),
             (references[1], "packed"),
@@ -76,13 +76,13 @@ class TestDelta:
         assert report.left_out_bytes > len(BIG)
         assert two.path("d.tar").stat().st_size < 10_000
         assert list(BundleStore(two.path("d.tar")).tags()) == [references[1]]
-        restored = unpack(two.path("d.tar"), two.place, lock=first)
+        restored = unpack(two.path("d.tar"), two.place, inventory=first)
         assert (restored.expected, restored.totals.copied) == (2, 1)
         two.assert_same("a", "v2")
         assert first.read_bytes() == two.path("second.json").read_bytes()
 
     def test_nothing_is_new(self, two: Two, first: Path) -> None:
-        report = pack([two.ref("a", "v1")], two.path("d.tar"), since=first, lock=two.path("second.json"))
+        report = pack([two.ref("a", "v1")], two.path("d.tar"), since=first, inventory=two.path("second.json"))
         assert (report.blobs, report.manifests, report.left_out) == (0, 0, 0)
         assert unpack(two.path("d.tar"), two.place).references == []
         assert first.read_bytes() == two.path("second.json").read_bytes()
@@ -96,7 +96,7 @@ class TestDelta:
 
     def test_a_signature_that_came_later(self, two: Two, first: Path) -> None:
         """The reference itself has not changed."""
-        held = Lock.read(first).references[two.ref("a", "v1")]
+        held = Inventory.read(first).references[two.ref("a", "v1")]
         subject = Descriptor(media_type="x/y", digest=held.digest, size=held.manifests[held.digest])
         signed = put(two.source, f"{two.repository}/a", None, [b"signature"], subject=subject, artifact_type=SIGNATURE)
         report = pack([two.ref("a", "v1")], two.path("d.tar"), since=first)
@@ -149,7 +149,7 @@ class TestDelta:
         assert str(caught.value) == (
             f"{two.place}/{two.repository}/a lacks the blob {digest} of {two.ref('a', 'v2')}, and "
             f"oci-archive:{two.path('d.tar')} was packed for a target that has it; pack again without --since, or with "
-            "a lock that was written on this side"
+            "an inventory that was written on this side"
         )
         assert {method for method, _, _ in requests(target.log())[since:]} <= {"HEAD", "GET"}
         assert ("v2" in two.there("a"), two.there("c")) == (False, {})
@@ -168,33 +168,33 @@ class TestDelta:
             unpack(two.path("d.tar"), two.place, strip=f"{two.repository}/b")
 
     def test_many_deltas(self, two: Two, first: Path) -> None:
-        """Each builds on the lock that the one before wrote."""
-        lock = first
+        """Each builds on the inventory that the one before wrote."""
+        inventory = first
         for number in range(2, 5):
             two.put("a", f"v{number}", BIG, b"%d" % number)
             following = two.path(f"{number}.json")
             references = [two.ref("a", f"v{each}") for each in range(1, number + 1)]
-            report = pack(references, two.path(f"{number}.tar"), since=lock, lock=following)
+            report = pack(references, two.path(f"{number}.tar"), since=inventory, inventory=following)
             assert report.blobs == 1
             unpack(two.path(f"{number}.tar"), two.place)
-            lock = following
+            inventory = following
         assert two.there("a").keys() == {"v1", "v2", "v3", "v4"}
         for number in range(1, 5):
             two.assert_same("a", f"v{number}")
 
 
-class TestLock:
+class TestInventory:
     def test_both_sides_write_the_same(self, two: Two, first: Path) -> None:
-        unpack(two.path("first.tar"), two.place, lock=two.path("theirs.json"))
+        unpack(two.path("first.tar"), two.place, inventory=two.path("theirs.json"))
         assert two.path("theirs.json").read_bytes() == first.read_bytes()
 
     def test_it_follows_its_schema(self, first: Path) -> None:
-        schema = schemas.schema("airgap-lock")
+        schema = schemas.schema("airgap-inventory")
         Draft202012Validator.check_schema(schema)
         Draft202012Validator(schema).validate(json.loads(first.read_bytes()))
 
     def test_what_it_says(self, two: Two, first: Path) -> None:
-        (held,) = Lock.read(first).references.values()
+        (held,) = Inventory.read(first).references.values()
         repository = f"{two.repository}/a"
         assert held.manifests | held.blobs == whole(two.source, repository, "v1")
         assert held.digest == tags(two.source, repository)["v1"]
@@ -202,7 +202,7 @@ class TestLock:
     def test_nothing_is_written_where_packing_fails(self, two: Two, first: Path) -> None:
         before = first.read_bytes()
         with pytest.raises(StoreError):
-            pack([two.ref("a", "absent")], two.path("d.tar"), since=first, lock=first)
+            pack([two.ref("a", "absent")], two.path("d.tar"), since=first, inventory=first)
         assert first.read_bytes() == before
 
     def test_absent(self, two: Two) -> None:
@@ -224,22 +224,22 @@ class TestLock:
         ],
     )
     def test_what_is_none(self, tmp_path: Path, text: str) -> None:
-        path = tmp_path / "lock.json"
+        path = tmp_path / "inventory.json"
         path.write_text(text.replace("DIGEST", "sha256:" + "0" * 64))
         with pytest.raises(FormatError):
-            Lock.read(path)
+            Inventory.read(path)
 
     def test_limit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(airgap_lock, "_LARGEST", 10)
-        (tmp_path / "lock.json").write_text(" " * 11)
+        monkeypatch.setattr(inventory_module, "_LARGEST", 10)
+        (tmp_path / "inventory.json").write_text(" " * 11)
         with pytest.raises(LimitError):
-            Lock.read(tmp_path / "lock.json")
+            Inventory.read(tmp_path / "inventory.json")
 
     def test_joined(self) -> None:
-        def held(text: str) -> Held:
-            return Held(digest=f"sha256:{text * 64}", manifests={}, blobs={f"sha256:{text * 64}": 1})
+        def held(text: str) -> ReferenceInventory:
+            return ReferenceInventory(digest=f"sha256:{text * 64}", manifests={}, blobs={f"sha256:{text * 64}": 1})
 
-        lock = Lock(references={"x.y/b:v1": held("0"), "x.y/a:v1": held("1")})
-        assert list(lock.joined({"x.y/b:v1": held("2")}).references) == ["x.y/a:v1", "x.y/b:v1"]
-        homes = lock.joined({"x.y/c:v1": held("1")}).homes({f"sha256:{each * 64}" for each in "1f"})
+        inventory = Inventory(references={"x.y/b:v1": held("0"), "x.y/a:v1": held("1")})
+        assert list(inventory.joined({"x.y/b:v1": held("2")}).references) == ["x.y/a:v1", "x.y/b:v1"]
+        homes = inventory.joined({"x.y/c:v1": held("1")}).homes({f"sha256:{each * 64}" for each in "1f"})
         assert homes == {f"sha256:{'1' * 64}": ["x.y/a", "x.y/c"]}

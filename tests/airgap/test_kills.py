@@ -42,7 +42,7 @@ def line(source: RegistryServer) -> Iterator[Line]:
 def test_a_killed_pack_goes_on(line: Line, repositories: list[str], tmp_path: Path, split: bool) -> None:
     """There is no archive before it is whole, and what has arrived is not fetched again."""
     command = ["copy", *(f"{line.host}/{each}:v1" for each in repositories), "--to", f"oci-archive:{tmp_path}/x.tar"]
-    command += ["--lock", f"{tmp_path}/lock.json", "--json", *(["--volume-size", "3MiB"] if split else [])]
+    command += ["--inventory", f"{tmp_path}/inventory.json", "--json", *(["--volume-size", "3MiB"] if split else [])]
     kills = 4
     for _ in range(kills):
         line.hold(5 * MiB)
@@ -63,11 +63,13 @@ def test_a_killed_pack_goes_on(line: Line, repositories: list[str], tmp_path: Pa
     assert line.received < total + kills * 4 * MiB
     made = files(tmp_path)
     numbers = [f"x.tar.{number:03}" for number in range(1, 10)] if split else ["x.tar"]
-    assert list(made) == ["lock.json", *numbers, *(["x.tar.sha256"] if split else [])]
+    assert list(made) == ["inventory.json", *numbers, *(["x.tar.sha256"] if split else [])]
     (tmp_path / "again").mkdir()
     references = [f"{line.host}/{each}:v1" for each in repositories]
     again = tmp_path / "again" / "x.tar"
-    report = pack(references, again, volume_size=3 * MiB if split else None, lock=again.with_name("lock.json"))
+    report = pack(
+        references, again, volume_size=3 * MiB if split else None, inventory=again.with_name("inventory.json")
+    )
     assert report.kept == 0
     assert files(tmp_path / "again") == made
 

@@ -113,7 +113,7 @@ class TestRoundTrip:
         assert len(sizes) == report.blobs + report.manifests
         assert {each.digest[7:] for each in report.references} <= sizes.keys()
         assert [each.name for each in report.references] == names(archive)
-        assert (report.left_out, report.lock) == (0, None)
+        assert (report.left_out, report.inventory) == (0, None)
         assert [(each.path, each.size, each.digest) for each in report.volumes] == [
             (str(archive), archive.stat().st_size, None)
         ]
@@ -123,7 +123,9 @@ class TestRoundTrip:
         for number, references in enumerate((rich.references, rich.references[::-1])):
             path = tmp_path / f"{number}" / "x.tar"
             path.parent.mkdir()
-            pack(references, path, volume_size=64 * 1024, lock=path.parent / "lock", concurrency=1 + 7 * number)
+            pack(
+                references, path, volume_size=64 * 1024, inventory=path.parent / "inventory", concurrency=1 + 7 * number
+            )
             found.append(files(path.parent))
         assert found[0] == found[1]
 
@@ -142,13 +144,13 @@ class TestRoundTrip:
         assert {method for method, _, _ in lines(target, since)} <= {"GET", "HEAD"}
         rich.assert_at(target.host, "again/")
 
-    def test_a_broken_target_is_mended(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
+    def test_a_full_check_repairs_the_target(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references[:1], archive)
-        unpack(archive, f"{target.host}/mended")
+        unpack(archive, f"{target.host}/repaired")
         blob = Descriptor.of(b"one", "")
-        drop_blob(target.host, f"mended/{rich.a}", blob.digest)
-        assert unpack(archive, f"{target.host}/mended", walk=True).totals.copied == 1
-        assert blob.digest in whole(target.host, f"mended/{rich.a}", "v1")
+        drop_blob(target.host, f"repaired/{rich.a}", blob.digest)
+        assert unpack(archive, f"{target.host}/repaired", full=True).totals.copied == 1
+        assert blob.digest in whole(target.host, f"repaired/{rich.a}", "v1")
 
     def test_a_tag_that_moves_meanwhile(self, source: RegistryServer, repository: str, archive: Path) -> None:
         """What was resolved first is what is packed, under one digest."""

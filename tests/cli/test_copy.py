@@ -62,14 +62,14 @@ def test_what_can_be_left_out(run: Run, layout: LayoutStore, tmp_path: Path) -> 
         assert json.loads(found.out)["tags"] == tags
 
 
-def test_walk_mends(run: Run, layout: LayoutStore, tmp_path: Path) -> None:
+def test_a_full_check_repairs(run: Run, layout: LayoutStore, tmp_path: Path) -> None:
     arguments = ("copy", f"{layout.name}:v1", f"oci:{tmp_path / 'b'}", "--json")
     run(*arguments)
     blob = sample(b"model").blobs[1][0]
     lost = tmp_path / "b/blobs/sha256" / blob.digest[7:]
     lost.unlink()
     assert json.loads(run(*arguments).out)["copied"] == 0
-    assert json.loads(run(*arguments, "--walk").out)["copied"] == 1
+    assert json.loads(run(*arguments, "--full").out)["copied"] == 1
     assert lost.exists()
 
 

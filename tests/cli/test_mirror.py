@@ -85,7 +85,7 @@ def test_plan_run_check(run: Run, site: Site) -> None:
     assert site.there == []
     behind = run("mirror", "check", path, "-q")
     assert (behind.status, behind.out.splitlines()[-1]) == (1, "check: 2 to copy (4 blobs, 2.0 KiB)")
-    assert behind.err == mistake(f"2 tags are not in step; run 'ocibridge mirror run {path} --walk'")
+    assert behind.err == mistake(f"2 tags are not in step; run 'ocibridge mirror run {path} --full'")
 
     done = run("mirror", "run", path)
     assert done.status == 0
@@ -148,7 +148,7 @@ def test_a_failure_is_the_last_that_is_seen_and_the_status(run: Run, site: Site)
     assert done.err.splitlines()[0].startswith("ocibridge: mirrored: 1 copied, 1 failed; ")
     assert done.err.splitlines()[1:] == [
         "ocibridge: error: 1 of 2 could not be brought into step; the output says why; "
-        "mend that, run the same command again, and it goes on with these"
+        "correct that, run the same command again, and it goes on with these"
     ]
     assert site.there == ["v2"]
     as_json = run("mirror", "run", site.path, "--json")
@@ -456,8 +456,8 @@ def test_ending_with_the_first_failure(run: Run, site: Site, monkeypatch: pytest
         return real(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "mirror_run", watched)
-    assert run("mirror", "run", site.path, "--abort-on-error", "--workers", 3, "--walk", "-q").status == 0
-    assert given == [RunOptions(workers=3, walk=True, abort_on_error=True)]
+    assert run("mirror", "run", site.path, "--abort-on-error", "--workers", 3, "--full", "-q").status == 0
+    assert given == [RunOptions(workers=3, full=True, abort_on_error=True)]
 
 
 def test_help_without_a_command(run: Run) -> None:

@@ -181,7 +181,7 @@ def test_the_journal_vouches_until_somebody_asks_for_a_walk(
     mirror_run(simple, journal=journal)
     drop_blob(target.host, repository, list(whole(target.host, repository, "v1"))[-1])
     assert outcomes(mirror_run(simple, journal=journal)) == {"v1": "skipped"}
-    assert outcomes(mirror_run(simple, journal=journal, options=RunOptions(walk=True))) == {"v1": "copied"}
+    assert outcomes(mirror_run(simple, journal=journal, options=RunOptions(full=True))) == {"v1": "copied"}
     assert whole(target.host, repository, "v1") == whole(source.host, repository, "v1")
 
 

@@ -119,7 +119,7 @@ def test_every_combination(one: str, two: str, registry: RegistryServer, reposit
     with open_store(parse_reference(target)) as store:
         assert {"v2", "v2-image"} <= set(store.tags())
     assert ocibridge.verify(f"{target}:v2").identity == pushed.identity
-    again = copy(f"{source}:v1", f"{target}:v2", walk=True)
+    again = copy(f"{source}:v1", f"{target}:v2", full=True)
     assert (again.copied, again.mounted, again.manifests) == (0, 0, 0)
 
 

@@ -324,7 +324,7 @@ def test_blobs_that_are_missing_below_a_manifest_are_found(
     _delete_blob(target, lost)
     assert moved(GraphCopier(source, target).carry("v1", "v1")) == (0, 0, 3, 0)
     there.asked(target)
-    healed = GraphCopier(source, target, CopyOptions(walk=True, referrers=False)).carry("v1", "v1")
+    healed = GraphCopier(source, target, CopyOptions(full=True, referrers=False)).carry("v1", "v1")
     assert moved(healed) == (1, 0, 2, 0)
     assert there.asked(target)["PUT manifests 201"] == 0
     model.assert_in(target, "v1")
@@ -370,11 +370,11 @@ def test_missing_of_what_is_in_step(source: RegistryStore, target: RegistryStore
     model = sample(b"one")
     model.push(source, "v1")
     GraphCopier(source, target).carry("v1", "v1")
-    walk = CopyOptions(walk=True)
+    full = CopyOptions(full=True)
     assert moved(GraphCopier(source, target).missing("v1", "v1")) == (0, 0, 2, 0)
-    assert moved(GraphCopier(source, target, walk).missing("v1", "v1")) == (0, 0, 2, 0)
+    assert moved(GraphCopier(source, target, full).missing("v1", "v1")) == (0, 0, 2, 0)
     _delete_blob(target, model.blobs[1][0])
-    assert moved(GraphCopier(source, target, walk).missing("v1", "v1")) == (1, 0, 1, 0)
+    assert moved(GraphCopier(source, target, full).missing("v1", "v1")) == (1, 0, 1, 0)
 
 
 @pytest.mark.parametrize("size", [1000, 3 * MiB])

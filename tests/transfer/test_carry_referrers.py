@@ -89,7 +89,7 @@ def test_platforms_of_the_root_need_not_be_those_of_a_referrer(
     index = push_index(source, children, None, subject=descriptor(model))
     layout = LayoutStore(tmp_path / "layout", create=True)
     for platform, there in (("linux/s390x", []), ("linux/arm64", [two.digest])):
-        options = CopyOptions(platforms=(platform,), walk=True)
+        options = CopyOptions(platforms=(platform,), full=True)
         assert GraphCopier(source, layout, options).carry("v1", "v1").referrers == 1
         assert layout.head(index.digest) is not None
         assert [each.digest for each in (one, two) if layout.head(each.digest)] == there

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume check`: our own artifacts, their image, what mends them, and the exit status."""
+"""`volume check`: our own artifacts, their image, what repairs them, and the exit status."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folde
     for each in report.runtimes:
         if each.verdict == "mounts":
             assert {file.path: file.size for file in each.files} == paths(folder)
-            assert (each.complete, each.mend) == (True, None)
+            assert (each.complete, each.repair) == (True, None)
         else:
-            assert each.mend == f"ocibridge volume prepare {pushed.reference}"
+            assert each.repair == f"ocibridge volume prepare {pushed.reference}"
 
 
 @pytest.mark.parametrize("options", [{}, {"compress": "gzip"}, {"layers": "raw-files"}, {"prefix": "models/"}], ids=str)
@@ -78,8 +78,8 @@ def test_the_image_is_found_and_checked(options: dict[str, str], folder: Path, t
     for each in report.companion.runtimes:
         assert (each.verdict, each.complete, each.hazards) == ("mounts", True, [])
         assert {file.path: file.size for file in each.files} == {prefix + path: n for path, n in paths(folder).items()}
-    mended = report.runtimes[0].mend or ""
-    assert mended.startswith("ocibridge volume manifest ")
+    repaired = report.runtimes[0].repair or ""
+    assert repaired.startswith("ocibridge volume manifest ")
     for read in (False, True):
         assert volume_check(report.companion.reference, read=read).ok
 
@@ -126,19 +126,19 @@ def test_a_platform_that_is_missing_is_added_by_prepare(folder: Path, tmp_path: 
     ocibridge.push(folder, target, also=["image"])
     found = volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64")
     assert found.runtimes[0].verdict == "refused"
-    mend = found.runtimes[0].mend or ""
-    words = mend.split()
+    repair = found.runtimes[0].repair or ""
+    words = repair.split()
     assert words[:3] == ["ocibridge", "volume", "prepare"]
     assert words[-1] == "linux/amd64,linux/arm64,linux/riscv64"
     assert main(words[1:]) == 0
     assert volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64").ok
 
 
-def test_commands_that_mend_do_mend(folder: Path, tmp_path: Path) -> None:
+def test_commands_that_repair_do_repair(folder: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
     ocibridge.push(folder, target)
-    mend = volume_check(target).runtimes[0].mend or ""
-    assert main(mend.split()[1:]) == 0
+    repair = volume_check(target).runtimes[0].repair or ""
+    assert main(repair.split()[1:]) == 0
     report = volume_check(target)
     assert report.companion is not None
     assert volume_check(report.companion.reference).ok
@@ -175,11 +175,11 @@ def test_what_it_is_and_what_mends_it(name: str, kind: str, tmp_path: Path) -> N
     assert report.kind == kind
     for each in report.runtimes:
         if each.verdict == "mounts":
-            assert each.mend is None
+            assert each.repair is None
         else:
             prepared = name in ("cnai", "modelpack")
-            assert each.mend is not None
-            assert each.mend.startswith("ocibridge volume prepare" if prepared else "ocibridge push FOLDER")
+            assert each.repair is not None
+            assert each.repair.startswith("ocibridge volume prepare" if prepared else "ocibridge push FOLDER")
 
 
 @pytest.mark.parametrize(
