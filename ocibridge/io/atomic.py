@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that appear whole or not at all, and a lock between processes."""
+"""Files that appear whole or not at all: written under a hidden temporary name, pushed to the disk, then renamed."""
 
 from __future__ import annotations
 
@@ -7,67 +7,139 @@ import errno
 import glob
 import hashlib
 import os
-import re
 import secrets
+import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from ..errors import IntegrityError, can_go_on, writing
+from ..errors import DestinationError, IntegrityError, can_go_on, writing
 from ..oci import Descriptor
 from ..settings import READ_SIZE, MiB
-from .content import ByteCount, Content, FileContent, chunks, fsync, ignore_bytes, place_of
-from .locks import hold, take
+from .content import ByteCount, Content, FileContent, Reader, chunks, ignore_bytes, place_of, read_all
+from .locks import try_lock
 from .positioned import PositionedWriter
 
 STALE = 7 * 24 * 3600
 """Seconds after which what a killed process has left is given up."""
+KEEP = MiB
+"""Bytes that make an unfinished file worth keeping."""
 _ABANDONED = 3600
-_TOKEN = re.compile("[0-9a-f]{16}")
-_PART = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_LONGEST = 200
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-class PartFile:
+class InUseError(DestinationError):
+    """Another process is writing the same temporary file."""
+
+
+class AtomicFile:
     """A file under a temporary name until `publish`; as a context manager it is discarded unless published.
+
+    The temporary file is locked as long as it is open, so that `sweep` of another process leaves it alone.
 
     Args:
         target: Its final path.
         folder: Where it is written, on the file system of `target`; None takes the folder of `target`, with the name
             of `target` in the temporary one.
+        resume: Part of a temporary name that the next process finds again; as a context manager the file then stays
+            after an error that another run may get over, if `KEEP` bytes are there. None takes a random name.
+        mode: Permission bits, before the umask.
+
+    Attributes:
+        path: The temporary file.
 
     Raises:
-        DestinationError: the file cannot be made.
+        InUseError: another process is writing the temporary file of this name.
+        DestinationError: the file cannot be made; from every method: it cannot be written.
     """
 
-    def __init__(self, target: Path, folder: Path | None = None) -> None:
+    def __init__(
+        self, target: Path, folder: Path | None = None, *, resume: str | None = None, mode: int = 0o666
+    ) -> None:
         self.target = target
-        stem = f".{target.name[:100]}." if folder is None else "."
-        self.path = (folder or target.parent) / f"{stem}ocibridge-{secrets.token_hex(8)}.part"
-        self.size = 0
+        self._lasting = resume is not None
+        self._mine = False
+        end = f"ocibridge-{resume or secrets.token_hex(8)}.part"
+        self.path = hidden_path(target, end) if folder is None else folder / f".{end}"
         with writing(target):
-            self._file = open(self.path, "xb")
-        # For those who come upon it later; see `remove_left`.
-        take(self._file.fileno())
+            self._handle: int | None = os.open(self.path, _FLAGS if resume else _FLAGS | os.O_EXCL, mode)
+        try:
+            self._begin(self._handle)
+        except BaseException:
+            self.leave()
+            raise
 
-    def write(self, data: bytes | memoryview) -> None:
-        """Append `data`.
+    def _begin(self, handle: int) -> None:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise DestinationError(f"{self.path} is no file of this program", hint="remove it")
+        if not try_lock(handle, self.path):
+            raise InUseError(f"another process is writing {self.target}", hint="wait for it, or name another file")
+        self._mine = True
+        self._length = os.fstat(handle).st_size
+        self._go_on(handle, 0)
 
-        Raises:
-            DestinationError: the disk is full, say.
-        """
+    def _go_on(self, handle: int, size: int) -> None:
+        self._start = size
+        self._writer = PositionedWriter(handle, size)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were written, or taken over from an earlier process."""
+        return self._start + self._writer.done
+
+    @property
+    def left(self) -> int:
+        """Bytes after the first `size` that an earlier process has left; nobody knows whether they are right."""
+        return max(0, self._length - self.size)
+
+    def write(self, data: bytes | memoryview, source: tuple[int, int] | None = None) -> None:
+        """Append `data`; for `source` see `ocibridge.io.positioned.PositionedWriter.write`."""
         with writing(self.target):
-            self._file.write(data)
-        self.size += len(data)
+            self._writer.write(data, source)
 
-    def write_blob(self, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount) -> None:
-        """Append a blob, hashing on the way.
+    def copy(self, reader: Reader) -> None:
+        """Append all that `reader` gives."""
+        for piece in chunks(reader):
+            self.write(piece)
+
+    def pass_over(self, data: memoryview) -> int:
+        """How many leading bytes of `data` are `left` here already. They are taken over; what is left beyond is cut."""
+        count = min(len(data), self.left)
+        if not count:
+            return 0
+        same = count if read_all(FileContent(self.path, self.size, count)) == data[:count] else 0
+        if same < len(data):
+            self.truncate(self.size + same)
+        elif self._handle is not None:
+            self._go_on(self._handle, self.size + same)
+        return same
+
+    def write_blob(
+        self, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount = ignore_bytes
+    ) -> None:
+        """Append a blob. What is `left` of it is read again, and only the rest of `content` is opened.
+
+        Args:
+            descriptor: Size and digest of the blob.
+            content: Its bytes.
+            owner: The store, for messages.
+            on_bytes: Told the number of bytes that were read.
 
         Raises:
             IntegrityError: `content` has another size or digest than `descriptor`.
-            DestinationError: the disk is full, say.
         """
-        found = self._copy(descriptor.size, content, on_bytes)
+        start, left = self.size, self.left
+        if content.size != descriptor.size or left > descriptor.size:
+            self.truncate(start)
+            left = 0
+        found = self._append(descriptor.size, content, on_bytes)
+        if found != descriptor.digest and left:
+            # What was left is of other bytes, or did not survive a power cut.
+            on_bytes(-descriptor.size)
+            self.truncate(start)
+            found = self._append(descriptor.size, content, on_bytes)
         if found != descriptor.digest:
             raise IntegrityError(
                 f"the bytes given for the blob {descriptor.digest} ({descriptor.size} bytes) of {owner} are "
@@ -75,183 +147,128 @@ class PartFile:
                 hint="the source changed or is damaged; run the command again",
             )
 
-    def _copy(self, size: int, content: Content, on_bytes: ByteCount) -> str | None:
-        """Append `content` and return its digest, or None (as early as possible) where its size is not `size`."""
+    def _append(self, size: int, content: Content, on_bytes: ByteCount) -> str | None:
+        """The digest of what is left and the rest of `content` together; None where they are not `size` bytes."""
         if content.size != size:
             return None
         digest = hashlib.sha256()
-        end = self.size + size
-        with content.open() as reader:
-            for chunk in chunks(reader, min(size + 1, READ_SIZE)):
-                if self.size + len(chunk) > end:
+        start, end = self.size, self.size + size
+        if self.left:
+            with FileContent(self.path, start, self.left).open() as reader:
+                for piece in chunks(reader):
+                    digest.update(piece)
+                    on_bytes(len(piece))
+            self.truncate(self._length)
+        with content.open(self.size - start) as reader:
+            for piece in chunks(reader, min(size + 1, READ_SIZE)):
+                if self.size + len(piece) > end:
                     return None
-                digest.update(chunk)
-                self.write(chunk)
-                on_bytes(len(chunk))
+                digest.update(piece)
+                self.write(piece, place_of(reader))
+                on_bytes(len(piece))
         return "sha256:" + digest.hexdigest() if self.size == end else None
 
-    def copy(self, content: Content) -> None:
-        """Append bytes that are verified by whoever reads them.
-
-        Raises:
-            SourceError: they cannot be read.
-            DestinationError: the disk is full, say.
-        """
-        with content.open() as reader:
-            for chunk in chunks(reader):
-                self.write(chunk)
-
     def truncate(self, size: int) -> None:
-        """Take back what was written after the first `size` bytes.
+        """Keep the first `size` bytes, written or left, and go on after them."""
+        if self._handle is not None:
+            with writing(self.target):
+                os.ftruncate(self._handle, size)
+            self._length = size
+            self._go_on(self._handle, size)
 
-        Raises:
-            DestinationError: the file cannot be changed.
+    def sync(self, *, close: bool = False) -> None:
+        """Push the bytes to the disk.
+
+        Args:
+            close: Whether to close the file, which gives up its lock, so that few of many files are open at once.
         """
-        with writing(self.target):
-            self._file.seek(size)
-            self._file.truncate()
-        self.size = size
-
-    def flush(self) -> None:
-        """Let readers of `path` see all that was written.
-
-        Raises:
-            DestinationError: the disk is full, say.
-        """
-        with writing(self.target):
-            self._file.flush()
+        if self._handle is not None:
+            if self.left:
+                self.truncate(self.size)
+            with writing(self.target):
+                os.fsync(self._handle)
+                if close:
+                    self._close()
 
     def publish(self, target: Path | None = None) -> None:
         """Give the file its final name, replacing what is there, once its bytes are on the disk.
 
         Args:
             target: The final path, where it was not known before.
-
-        Raises:
-            DestinationError: the file cannot be written or renamed.
         """
         self.target = target or self.target
+        self.sync(close=os.name == "nt")  # which renames no open file
         with writing(self.target):
-            fsync(self._file)
-            self._file.close()
             self.path.replace(self.target)
+            self.leave()
             _sync_folder(self.target.parent)
 
-    def discard(self) -> None:
-        """Remove the file; harmless after `publish`."""
-        with suppress(OSError):
-            self._file.close()
-        with suppress(OSError):
-            self.path.unlink()
+    def leave(self) -> None:
+        """Close the file and let the next process go on with it; harmless when that is done."""
+        self._mine = False
+        self._close()
 
-    def __enter__(self) -> PartFile:
+    def discard(self) -> None:
+        """Remove the file; harmless after `publish` and `leave`."""
+        if os.name == "nt":
+            self._close()
+        if self._mine:
+            with suppress(OSError):
+                self.path.unlink()
+        self.leave()
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+    def __enter__(self) -> AtomicFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.discard()
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+        if exc is not None and self._lasting and can_go_on(exc) and self.size + self.left >= KEEP:
+            self.leave()
+        else:
+            self.discard()
 
 
 def write_file(target: Path, data: bytes, folder: Path | None = None) -> None:
-    """Write a small file so that it appears whole or not at all (see `PartFile`).
+    """Write a small file so that it appears whole or not at all; for `folder` see `AtomicFile`.
 
     Raises:
         DestinationError: it cannot be written.
     """
-    with PartFile(target, folder) as part:
-        part.write(data)
-        part.publish()
+    with AtomicFile(target, folder) as file:
+        file.write(data)
+        file.publish()
 
 
 def verified_write(
     target: Path, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount = ignore_bytes
 ) -> None:
-    """Write a blob to `target`, through a part file in the folder two levels above.
+    """Write a blob to `target`, through a temporary file in the folder two levels above that another process resumes.
 
-    A part that a killed process has left is read again, and only the rest of `content` is opened. While another process
-    writes the same blob, this one writes it beside.
+    While another process writes the same blob, this one writes it beside.
 
     Raises:
         IntegrityError: `content` has another size or digest than `descriptor`.
         DestinationError: the file cannot be written.
     """
     folder = target.parents[2]
-    with _Part(folder / f".ocibridge-{descriptor.digest[7:]}.part") as part:
-        if part.mine:
-            part.fill(target, descriptor, content, owner, on_bytes)
-            return
-    with PartFile(target, folder) as other:
-        other.write_blob(descriptor, content, owner, on_bytes)
-        other.publish()
+    try:
+        file = AtomicFile(target, folder, resume=descriptor.digest[7:])
+    except InUseError:
+        file = AtomicFile(target, folder)
+    with file:
+        file.write_blob(descriptor, content, owner, on_bytes)
+        file.publish()
 
 
-class _Part:
-    """A part file under a name that the next process finds again, locked against others."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.mine = False
-        with writing(path):
-            self._handle = os.open(path, _PART, 0o666)
-            self.mine = take(self._handle) and self._is_there()
-
-    def _is_there(self) -> bool:
-        """Whether the file is still under its name: whoever had it before may have published it."""
-        try:
-            return os.path.samestat(os.fstat(self._handle), self._path.stat())
-        except OSError:
-            return False
-
-    def fill(self, target: Path, descriptor: Descriptor, content: Content, owner: str, on_bytes: ByteCount) -> None:
-        with writing(target):
-            kept = os.fstat(self._handle).st_size
-        if content.size != descriptor.size or kept > descriptor.size:
-            kept = 0
-        found = self._read(target, descriptor, content, kept, on_bytes)
-        if found != descriptor.digest and kept:
-            # What was left is of other bytes, or did not survive a power cut.
-            on_bytes(-descriptor.size)
-            found = self._read(target, descriptor, content, 0, on_bytes)
-        if found != descriptor.digest:
-            raise IntegrityError(
-                f"the bytes given for the blob {descriptor.digest} ({descriptor.size} bytes) of {owner} are "
-                f"{'of another size' if found is None else found}",
-                hint="the source changed or is damaged; run the command again",
-            )
-        with writing(target):
-            os.fsync(self._handle)
-            self._path.replace(target)
-            _sync_folder(target.parent)
-
-    def _read(
-        self, target: Path, descriptor: Descriptor, content: Content, kept: int, on_bytes: ByteCount
-    ) -> str | None:
-        """The digest of what is kept and the rest of `content` together; None where the size is not the right one."""
-        if content.size != descriptor.size:
-            return None
-        digest = hashlib.sha256()
-        with writing(target):
-            os.ftruncate(self._handle, kept)
-        filler = PositionedWriter(self._handle, kept=kept)
-        sources: list[Content] = [FileContent(self._path, 0, kept)] if kept else []
-        for source in (*sources, content):
-            with source.open(filler.done) as reader:
-                for piece in chunks(reader, min(descriptor.size + 1, READ_SIZE)):
-                    digest.update(piece)
-                    with writing(target):
-                        filler.write(piece, place_of(reader))
-                    on_bytes(len(piece))
-                    if filler.done > descriptor.size:
-                        return None
-        return "sha256:" + digest.hexdigest() if filler.done == descriptor.size else None
-
-    def __enter__(self) -> _Part:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
-        if exc is not None and self.mine and not (can_go_on(exc) and os.fstat(self._handle).st_size >= MiB):
-            with suppress(OSError):
-                self._path.unlink()
-        os.close(self._handle)
+def hidden_path(target: Path, end: str) -> Path:
+    """`.NAME.END` beside `target`; a name that would become too long for a file system is hashed."""
+    name = os.fsencode(target.name)
+    short = target.name if len(name) <= _LONGEST else hashlib.sha256(name).hexdigest()
+    return target.with_name(f".{short}.{end}")
 
 
 def check_place(path: Path) -> None:
@@ -270,23 +287,18 @@ def check_place(path: Path) -> None:
 
 
 def remove_left(target: Path) -> None:
-    """Remove what killed processes have left of a file under temporary names (`PartFile`)."""
-    stem = f".{target.name[:100]}.ocibridge-"
-    with suppress(OSError):
-        for path in target.parent.glob(f"{glob.escape(stem)}*.part"):
-            if _TOKEN.fullmatch(path.name[len(stem) : -len(".part")]):
-                # The hour is for file systems that know no locks.
-                with suppress(OSError), open(path, "r+b") as file:
-                    if time.time() - path.stat().st_mtime > _ABANDONED and take(file.fileno()):
-                        path.unlink()
+    """Remove what killed processes have left of `target` under random temporary names."""
+    stem = glob.escape(hidden_path(target, "ocibridge-").name)
+    # The hour is for file systems that know no locks.
+    sweep(target.parent, f"{stem}{'[0-9a-f]' * 16}.part", _ABANDONED)
 
 
-def sweep(folder: Path) -> None:
-    """Remove the parts that nobody has touched for `STALE` seconds."""
+def sweep(folder: Path, pattern: str = ".*ocibridge-*.part", age: float = STALE) -> None:
+    """Remove temporary files that no process has open and that nobody has touched for `age` seconds."""
     with suppress(OSError):
-        for path in folder.glob(".*ocibridge-*.part"):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > STALE:
+        for path in folder.glob(pattern):
+            with suppress(OSError), open(path, "r+b") as file:
+                if time.time() - path.stat().st_mtime > age and try_lock(file.fileno()):
                     path.unlink()
 
 
@@ -298,27 +310,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (made and removed here) against other threads and processes of this machine.
-
-    Raises:
-        DestinationError: the lock file cannot be made.
-    """
-    while True:
-        with writing(path):
-            file = open(path, "ab")
-            hold(file.fileno())
-        # Whoever held the lock before has removed the file; a lock on a removed file keeps nobody out.
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                break
-        file.close()
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
-        file.close()

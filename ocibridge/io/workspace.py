@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import DestinationError, writing
 from ..settings import MiB
 from .journal import Journal
-from .locks import take
+from .locks import try_lock
 from .positioned import check_free_space
 
 OLD = "old"
@@ -119,7 +119,7 @@ class Workspace:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
             except FileNotFoundError:
                 continue  # the process before has just removed the folder
-            if not take(handle):
+            if not try_lock(handle):
                 os.close(handle)
                 raise DestinationError(
                     f"cannot write {self._label}: another ocibridge is writing it",

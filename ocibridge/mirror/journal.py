@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DestinationError, writing
-from ..io.locks import take
+from ..io.locks import try_lock
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _VERSION = 1
@@ -64,7 +64,7 @@ class MirrorJournal:
                 hint="choose another place with --journal FILE, or do without it: --no-journal",
             ) from exc
         try:
-            if not take(self._file):
+            if not try_lock(self._file):
                 raise DestinationError(
                     f"the journal {path} is in use: another run of this job is under way",
                     hint="wait until it ends, or give this one a journal of its own with --journal FILE",

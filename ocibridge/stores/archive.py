@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, StoreError, reading
-from ..io.atomic import PartFile, locked, remove_left
+from ..io.atomic import AtomicFile, hidden_path, remove_left
 from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
+from ..io.locks import locked
 from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
 from ..oci import Descriptor, parse_digest
 from ..settings import DEFAULT_LIMITS, Limits
@@ -48,7 +49,7 @@ class ArchiveStore(ImageLayout):
         self.name = f"oci-archive:{self.path}"
         self.limits = limits
         self._stored: dict[str, Content] = {}
-        self._part: PartFile | None = None
+        self._part: AtomicFile | None = None
         self._pending: dict[str, FileContent] = {}
         self._image_index = ImageIndex()
         self._batched = False
@@ -92,8 +93,6 @@ class ArchiveStore(ImageLayout):
 
     def _blob(self, digest: str) -> Content | None:
         self._refresh()
-        if self._part:
-            self._part.flush()
         digest = parse_digest(digest, self.name)
         return self._pending.get(digest) if self._part else self._stored.get(digest)
 
@@ -174,18 +173,19 @@ class ArchiveStore(ImageLayout):
             self._prepare()
             self._image_index = index
 
-    def _prepare(self) -> PartFile:
+    def _prepare(self) -> AtomicFile:
         """The archive in preparation, which holds all blobs of the present one."""
         if self._part is None:
             remove_left(self.path)
-            part = PartFile(self.path)
+            part = AtomicFile(self.path)
             try:
                 part.write(_member(OCI_LAYOUT, LAYOUT_FILE) + _folder("blobs") + _folder(BLOBS))
                 blobs = {}
                 for digest, content in self._stored.items():
                     part.write(tar_header(f"{BLOBS}/{digest[7:]}", content.size))
                     blobs[digest] = FileContent(part.path, part.size, content.size)
-                    part.copy(content)
+                    with content.open() as reader:
+                        part.copy(reader)
                     part.write(bytes(-part.size % BLOCK))
             except BaseException:
                 part.discard()
@@ -193,7 +193,7 @@ class ArchiveStore(ImageLayout):
             self._part, self._pending = part, blobs
         return self._part
 
-    def _take_back(self, part: PartFile, size: int) -> None:
+    def _take_back(self, part: AtomicFile, size: int) -> None:
         try:
             part.truncate(size)
         except DestinationError:
@@ -202,7 +202,7 @@ class ArchiveStore(ImageLayout):
     def _commit(self, index: bytes) -> None:
         part = self._prepare()
         part.write(_member(INDEX, index) + END)
-        with locked(self.path.with_name(f".{self.path.name[:100]}.ocibridge.lock")):
+        with locked(hidden_path(self.path, "ocibridge.lock")):
             if _stamp(self.path) != self._stamp:
                 raise StoreError(
                     f"{self.name} was changed by another process during the push",

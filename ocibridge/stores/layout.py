@@ -11,8 +11,9 @@ import stat
 from pathlib import Path
 
 from ..errors import FormatError, LimitError, NotFound, reading, writing
-from ..io.atomic import PartFile, locked, sweep, verified_write, write_file
+from ..io.atomic import AtomicFile, sweep, verified_write, write_file
 from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
+from ..io.locks import locked
 from ..layers import OnePass
 from ..oci import Descriptor, parse_digest, parse_json
 from ..settings import DEFAULT_LIMITS, Limits
@@ -137,7 +138,7 @@ class LayoutStore(ImageLayout):
         """
         with writing(self._blobs):
             self._blobs.mkdir(parents=True, exist_ok=True)
-        with PartFile(self._blobs, self.path) as part:
+        with AtomicFile(self._blobs, self.path) as part:
             for piece in reading:
                 part.write(piece)
                 on_bytes(len(piece))

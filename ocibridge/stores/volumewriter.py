@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DestinationError, IntegrityError, LimitError, can_go_on, writing
-from ..io.atomic import PartFile
+from ..io.atomic import AtomicFile
 from ..io.content import Concatenation, Content, FileContent, fill
 from ..io.hasher import BackgroundHasher
-from ..io.locks import take
+from ..io.locks import try_lock
 from ..settings import MiB
 from .volumes import LEAST_SIZE, MOST, list_path, numbered, volume_path
 
@@ -158,10 +158,9 @@ class VolumeWriter:
             for part in parts:
                 part.path.stat()
             # All that needs room on the disk comes before anything gets a name.
-            listed = stack.enter_context(PartFile(list_path(self.path))) if lines else None
+            listed = stack.enter_context(AtomicFile(list_path(self.path))) if lines else None
             if listed:
                 listed.write("".join(lines).encode())
-                listed.flush()
             old = set(_existing(self.path, bool(lines))) - {each.target for each in parts}
             # Without their list, volumes are not taken for a whole archive.
             if list_path(self.path) in old:
@@ -216,7 +215,7 @@ class _Part:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             self._file.close()
             raise DestinationError(f"{self.path} is no file of this program", hint="remove it")
-        self._mine = take(self._file.fileno()) and _is_at(status, self.path)
+        self._mine = try_lock(self._file.fileno(), self.path)
         if not self._mine:
             self._file.close()
             raise DestinationError(f"another process is writing {target}", hint="wait for it, or name another file")
@@ -303,16 +302,8 @@ def _remove_left(path: Path, keep: int) -> None:
             continue
         with suppress(OSError):
             with open(left, "r+b") as file:
-                if take(file.fileno()):
+                if try_lock(file.fileno()):
                     left.unlink()
-
-
-def _is_at(status: os.stat_result, path: Path) -> bool:
-    """Whether the file is still under its name: whoever had its lock before may have published it."""
-    try:
-        return os.path.samestat(status, path.lstat())
-    except OSError:
-        return False
 
 
 def _existing(path: Path, split: bool) -> list[Path]:

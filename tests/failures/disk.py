@@ -16,10 +16,8 @@ from typing import Any
 
 import pytest
 
-from ocibridge.errors import writing
 from ocibridge.formats.zip import writer
 from ocibridge.io import positioned as filling
-from ocibridge.io.atomic import PartFile
 from ocibridge.settings import MiB
 
 SIZE = 48 * MiB
@@ -72,23 +70,17 @@ class PretendedDisk(Disk):
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self._left = sys.maxsize
-        write_at, write = filling.write_at, PartFile.write
+        write_at = filling.write_at
 
         def limited_write_at(handle: int, view: memoryview, offset: int) -> int:
             self._take(len(view))
             return write_at(handle, view, offset)
-
-        def limited_write(part: PartFile, data: bytes | memoryview) -> None:
-            with writing(part.target):
-                self._take(len(data))
-            write(part, data)
 
         def usage(path: Any) -> Any:
             return shutil._ntuple_diskusage(SIZE, 0, self._left)
 
         monkeypatch.setattr(filling, "write_at", limited_write_at)
         monkeypatch.setattr(writer, "write_at", limited_write_at)
-        monkeypatch.setattr(PartFile, "write", limited_write)
         monkeypatch.setattr(shutil, "disk_usage", usage)
 
     def _take(self, count: int) -> None:

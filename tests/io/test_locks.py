@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.io.locks import take
+from ocibridge.io.locks import try_lock
 
 _HOLD = (
-    "import os, sys; from ocibridge.io.locks import take\n"
-    "assert take(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)); print('held', flush=True); sys.stdin.read()"
+    "import os, sys; from ocibridge.io.locks import try_lock\n"
+    "assert try_lock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)); print('held', flush=True); sys.stdin.read()"
 )
 
 
@@ -27,10 +27,10 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
         assert process.stdout.readline() == "held\n"
         handle = os.open(path, os.O_RDWR)
         try:
-            assert not take(handle)
+            assert not try_lock(handle)
             process.kill()
             process.wait(30)
-            assert take(handle), "the system gives up the lock of whoever dies"
+            assert try_lock(handle), "the system gives up the lock of whoever dies"
         finally:
             os.close(handle)
 
@@ -45,6 +45,6 @@ def test_a_file_system_without_locks_is_used_without(tmp_path: Path, monkeypatch
     monkeypatch.setattr(fcntl, "flock", fail)
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     try:
-        assert take(handle)
+        assert try_lock(handle)
     finally:
         os.close(handle)

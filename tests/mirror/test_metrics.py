@@ -37,7 +37,7 @@ from ocibridge.errors import (
     UsageError,
     writing,
 )
-from ocibridge.io.atomic import PartFile
+from ocibridge.io.atomic import AtomicFile
 from ocibridge.mirror.output.metrics import METRICS, push_gateway, write_textfile
 from ocibridge.mirror.reports import Failure, MirrorReport
 
@@ -186,14 +186,14 @@ class TestTextfile:
         write_textfile(report([item()]), path)
         before = path.read_bytes()
 
-        write = PartFile.write
+        write = AtomicFile.write
 
-        def full(self: PartFile, data: bytes) -> None:
+        def full(self: AtomicFile, data: bytes) -> None:
             write(self, data[:100])
             with writing(self.target):
                 raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(PartFile, "write", full)
+        monkeypatch.setattr(AtomicFile, "write", full)
         with pytest.raises(DestinationError) as caught:
             write_textfile(failing(), path)
         assert (

@@ -23,7 +23,6 @@ from ocibridge.errors import (
     OcibridgeError,
     StoreError,
 )
-from ocibridge.io import atomic as store_files
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor
 from ocibridge.settings import Limits
@@ -209,7 +208,7 @@ class TestPushing:
 
         push(path, b"old")
         before = path.read_bytes()
-        monkeypatch.setattr(store_files, "fsync", full)
+        monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(
             DestinationError, match=r"cannot write .*model\.tar: no space left on device; free some space"
         ):

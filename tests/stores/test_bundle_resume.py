@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
-from ocibridge.io.atomic import PartFile, check_place
+from ocibridge.io.atomic import AtomicFile, check_place
 from ocibridge.io.content import BytesContent, Reader
 from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.oci import Descriptor
@@ -272,7 +272,7 @@ def test_volumes_without_room_for_their_list_get_no_names(path: Path, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(PartFile, "flush", full)
+        patched.setattr(AtomicFile, "write", full)
         with pytest.raises(DestinationError, match="no space left"):
             pack(path, map(Asked, BLOBS), VOLUME)
     assert all(name.endswith(".part") for name in files(path.parent))

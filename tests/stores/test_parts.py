@@ -117,8 +117,8 @@ def test_while_another_process_writes_the_same_blob_this_one_writes_it_too(store
     part.write_bytes(DATA[: 2 * MiB])
     code = f"""
 import os, sys
-from ocibridge.io.locks import take
-assert take(os.open({str(part)!r}, os.O_RDWR))
+from ocibridge.io.locks import try_lock
+assert try_lock(os.open({str(part)!r}, os.O_RDWR))
 print("held", flush=True)
 sys.stdin.read()
 """

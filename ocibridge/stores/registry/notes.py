@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ...io.locks import take
+from ...io.locks import try_lock
 from ...settings import KiB, MiB
 
 FOLDER = "uploads"
@@ -54,7 +54,7 @@ class UploadNote:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sweep(self._path.parent)
         handle = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-        if not take(handle) or not os.path.samestat(os.fstat(handle), self._path.stat()):
+        if not try_lock(handle, self._path):
             os.close(handle)
             return
         self._handle = handle
