@@ -77,6 +77,9 @@ class Tally(ForwardingReader):
 
     def close(self) -> None:
         """Close the source too."""
+        if self._split:
+            # It refers to this reader and to the caller's buffer: both would stay until the garbage collector comes.
+            self._split.close()
         self.source.close()
         super().close()
 

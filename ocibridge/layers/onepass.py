@@ -11,7 +11,7 @@ from ..io.content import ByteCount, chunks, ignore_bytes
 from ..io.hasher import BackgroundHasher
 from ..model import ModelFile
 from ..paths import show
-from ..settings import SMALL_FILE
+from ..settings import READ_SIZE, SMALL_FILE
 from .encoding import Encoding, compress
 from .hashing import Tally
 from .layer import Layer, LayerDigests
@@ -70,6 +70,8 @@ class OnePass:
 
     def _read(self) -> Generator[memoryview | bytes, None, None]:
         layer, compressed = self._layer, self._layer.encoding.compressed
+        # Of many small layers, each has a small buffer.
+        step = max(1, min(READ_SIZE, layer.parts.size))
         sizes = [part.size for part in layer.parts.parts]
         pairs = None if layer.encoding is Encoding.RAW else list(zip(sizes[::2], sizes[1::2], strict=False))
         large = layer.size >= SMALL_FILE
@@ -79,7 +81,7 @@ class OnePass:
             BackgroundHasher(large) as each,
             Tally(layer.parts.open(), pairs, (every, each), self._on_bytes) as plain,
         ):
-            for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else chunks(plain):
+            for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else chunks(plain, step):
                 if compressed:
                     blob.update(piece)
                 size += len(piece)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .. import settings
 from ..errors import IntegrityError, UsageError
 from ..formats.base import ReadOptions
-from ..layers import Encoding, Layer, StoredLayer, describe
+from ..layers import Encoding, Layer, OnePass, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
 from ..paths import show
@@ -70,8 +70,7 @@ def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport
     def check(file: ModelFile) -> str:
         task = Task("verifying", file.path, file.size)
         with reported(workers.progress, task):
-            # As the only file of a tar layer, a file is always read, whatever its format promises.
-            return describe(Layer((file,), Encoding.TAR), workers.watch(task)).files[0]
+            return OnePass(Layer((file,), Encoding.RAW), workers.watch(task)).finish().diff_id
 
     workers.map(check, model.files)
     promised = sum(1 for file in model.files if file.sha256)

@@ -40,30 +40,37 @@ class Workers:
         self._stop = threading.Event()
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """`work` on every item, in the order of the items; the first error stops all of them and is raised."""
+        """`work` on every item, in the order of the items; an error stops all of them and is raised."""
+        # A future for each of very many small files would take longer, and more memory, than reading them.
+        left, lock = iter(enumerate(items)), threading.Lock()
+        results: dict[int, Result] = {}
+
+        def run() -> None:
+            while True:
+                with lock:
+                    entry = next(left, None)
+                if entry is None:
+                    return
+                if self._stop.is_set():
+                    raise Cancelled
+                results[entry[0]] = work(entry[1])
+
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="ocibridge") as pool:
-            futures: list[Future[Result]] = []
+            running: list[Future[None]] = []
             try:
-                futures += [pool.submit(self._unless_stopped, work, item) for item in items]
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in futures:
-                    if future in done:
-                        future.result()
+                running += [pool.submit(run) for _ in range(min(self.concurrency, len(items)))]
+                for future in wait(running, return_when=FIRST_EXCEPTION).done:
+                    future.result()
             except BaseException as exc:
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 # Tasks end at their next byte; those to which none comes are woken, at once if a person waits.
-                running = [future for future in futures if not future.cancelled()]
-                if not isinstance(exc, Exception) or wait(running, timeout=GRACE).not_done:
+                begun = [future for future in running if not future.cancelled()]
+                if not isinstance(exc, Exception) or wait(begun, timeout=GRACE).not_done:
                     for store in self._stores:
                         store.interrupt()
                 raise
-            return [future.result() for future in futures]
-
-    def _unless_stopped(self, work: Callable[[Item], Result], item: Item) -> Result:
-        if self._stop.is_set():
-            raise Cancelled
-        return work(item)
+        return [results[number] for number in range(len(items))]
 
     def watch(self, task: Task) -> ByteCount:
         """A byte counter for `task` that also carries the stop signal into it."""
