@@ -187,7 +187,7 @@ def _carry(
         return {each.descriptor.digest: SKIPPED for each in layers}
     order = sorted({each.descriptor.digest: each.descriptor for each in layers}.values(), key=lambda each: -each.size)
     progress.plan("uploading", len(order), sum(each.size for each in order))
-    workers = Workers(concurrency if target.parallel else 1, progress, [source, target])
+    workers = Workers(concurrency if target.capabilities.parallel else 1, progress, [source, target])
     uploads = Uploads(target, [source], workers, DigestCache(None))
     done = workers.map(lambda each: uploads.blob(each, LayerBytes(each.digest, BlobContent(source, each))), order)
     return {each.digest: action for each, action in zip(order, done, strict=True)}

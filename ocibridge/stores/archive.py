@@ -20,6 +20,7 @@ from ..io.locks import locked
 from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
 from ..oci import Descriptor, parse_digest
 from ..settings import DEFAULT_LIMITS, Limits
+from .base import Capabilities
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 from .tarlayout import read_layout
 
@@ -42,7 +43,10 @@ class ArchiveStore(ImageLayout):
         SourceError: it cannot be read.
     """
 
-    parallel = False
+    @property
+    def capabilities(self) -> Capabilities:
+        """Blobs are pushed one after the other."""
+        return Capabilities(self.name, parallel=False)
 
     def __init__(self, path: str | Path, limits: Limits = DEFAULT_LIMITS, create: bool = False) -> None:
         self.path = Path(path)

@@ -1,148 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every store can do. A subclass moves bytes; the public methods check what came back."""
+"""What a store can do, as small protocols; `Store` is all of them together.
+
+Code that only reads manifests takes a `ManifestFetcher`, code that only lists tags a `TagLister`, and so on: any object
+with these methods will do. The stores of this package derive from `ocibridge.stores.verified.VerifiedStore`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from types import TracebackType
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from ..errors import IntegrityError, LimitError, NotFound, StoreError
-from ..io.content import ByteCount, Content, ForwardingReader, Reader, fill, ignore_bytes, writable
-from ..layers import OnePass
-from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
-from ..settings import DEFAULT_LIMITS, Limits
+from ..io.content import ByteCount, Content, Reader, ignore_bytes
+from ..oci import Descriptor
+from ..settings import Limits
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class Store(ABC):
-    """One repository of blobs, manifests and tags.
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What is known of a store without a request.
 
     Attributes:
-        name: What messages call it: `host/repository`, `oci:DIR` or `oci-archive:FILE`.
+        mount_scope: Blobs can be mounted between stores that have the same one: the address of a registry, say.
         parallel: Whether blobs may be pushed from several threads at once.
-        notes: Folder for notes that let a later process go on where this one was stopped; None keeps none.
+        streams: Whether `stream_blob` may work: a blob can be stored before its digest is known.
+        referrers_by_tag: Whether referrers are listed under fallback tags alone (a registry without the referrers API).
+    """
+
+    mount_scope: str
+    parallel: bool = True
+    streams: bool = False
+    referrers_by_tag: bool = False
+
+
+class ManifestFetcher(Protocol):
+    """Manifests can be read.
+
+    Attributes:
+        name: What messages call the store: `host/repository`, `oci:DIR`, `oci-archive:FILE`, …
         limits: See `ocibridge.settings.Limits`.
     """
 
     name: str
-    parallel: bool = True
-    notes: Path | None = None
-    limits: Limits = DEFAULT_LIMITS
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What the other side wants its users to know (distribution-spec, "Warnings")."""
-        return ()
-
-    @property
-    def place(self) -> str:
-        """What a mount stays within: the address of a registry, or the store itself."""
-        return self.name
-
-    @property
-    def referrers_by_tag(self) -> bool:
-        """Whether referrers are known to be listed under tags alone, as this is a registry without the API."""
-        return False
-
-    # What a subclass provides.
-
-    @abstractmethod
-    def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
-        """Raw manifest bytes (bounded) and the announced media type, by tag or digest."""
-
-    @abstractmethod
-    def _open_blob(self, descriptor: Descriptor, offset: int) -> Reader:
-        """Raw bytes of a blob from `offset`; nothing verified."""
-
-    @abstractmethod
-    def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the store holds the blob (of this digest and, where it can tell, this size)."""
-
-    @abstractmethod
-    def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
-        """Store a blob; returns only when the store has verified its digest.
-
-        Raises:
-            IntegrityError: the content does not have the digest or size of the descriptor.
-            StoreError: the store refused it or could not be reached.
-        """
-
-    @abstractmethod
-    def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
-        """Store a manifest byte for byte, under a tag or by digest alone; last step of every copy."""
-
-    @abstractmethod
-    def tags(self) -> Sequence[str]:
-        """Every tag, sorted."""
-
-    @abstractmethod
-    def referrers(self, digest: str, artifact_type: str | None = None) -> Sequence[Descriptor]:
-        """Manifests whose `subject` is `digest` (distribution-spec, "Listing Referrers"), of one artifact type."""
-
-    def delete(self, version: str) -> None:
-        """Remove a tag, and nothing else, or a manifest by digest, with all tags that lead to it. Blobs stay.
-
-        Raises:
-            NotFound: there is none.
-            StoreError: the store does not allow it.
-        """
-        raise StoreError(f"{self.name}: nothing can be deleted here", hint="remove it with the store's own tools")
-
-    def head(self, version: str) -> Descriptor | None:
-        """The descriptor of a manifest, by tag or digest, without its bytes where that can be; None: there is none.
-
-        Raises:
-            StoreError: the store cannot be asked, or does not answer to us.
-        """
-        try:
-            return self.resolve(version)
-        except NotFound:
-            return None
-
-    def is_new(self) -> bool:
-        """Whether there is nothing here yet, so that it need not be asked for what is; False where that is unknown."""
-        return False
-
-    def batch(self) -> AbstractContextManager[None]:
-        """The manifests that are pushed in the block may become visible together, at its end."""
-        return nullcontext()
-
-    def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
-        """Take the blob over from another repository of the same host without moving it; False where impossible."""
-        return False
-
-    def streams(self) -> bool:
-        """Whether a blob can be stored while it is hashed, and none of any model can be here yet."""
-        return False
-
-    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
-        """Store a blob whose digest is known only at its end.
-
-        Args:
-            reading: Its bytes.
-            key: Equal for equal blobs, where there is such a thing; a later process may go on where this one stopped.
-            on_bytes: See `push_blob`.
-
-        Returns:
-            Whether it is stored. If not, nothing is, and `push_blob` may do better once `reading` is at its end.
-
-        Raises:
-            IntegrityError: a file of the layer is not what its format promises.
-            SourceError: it cannot be read, or changed while it was read.
-        """
-        return False
-
-    def interrupt(self) -> None:
-        """Wake all threads that wait for this store, which then fail at once; the store is of no use after that."""
-
-    def close(self) -> None:
-        """Give back connections and files; nothing that was not pushed whole stays visible."""
-
-    # What callers use.
+    limits: Limits
 
     def fetch_manifest(self, version: str) -> tuple[Descriptor, bytes]:
         """A manifest or index, byte for byte, by tag or digest.
@@ -154,18 +58,7 @@ class Store(ABC):
             NotFound: there is none.
             IntegrityError: it does not have the digest asked for.
         """
-        data, announced = self._read_manifest(version)
-        if len(data) > self.limits.manifest:
-            raise LimitError(f"{self.name}: the manifest {version} is larger than {self.limits.manifest} bytes")
-        digest = sha256_digest(data)
-        if version.startswith("sha256:") and digest != version:
-            raise IntegrityError(
-                f"{self.name} answered with {digest} when asked for the manifest {version}",
-                hint="do not trust this store before it is repaired",
-            )
-        document: Any = parse_json(data, f"the manifest {self.name}:{version}", self.limits.manifest)
-        media_type = media_type_of(document if isinstance(document, dict) else {}, announced)
-        return Descriptor(media_type=media_type, digest=digest, size=len(data)), data
+        ...
 
     def resolve(self, version: str) -> Descriptor:
         """The descriptor of a manifest, by tag or digest.
@@ -173,18 +66,39 @@ class Store(ABC):
         Raises:
             NotFound: there is none.
         """
-        return self.fetch_manifest(version)[0]
+        ...
+
+    def head(self, version: str) -> Descriptor | None:
+        """The descriptor of a manifest, by tag or digest, without its bytes where possible; None if there is none.
+
+        Raises:
+            StoreError: the store cannot be asked, or does not answer to us.
+        """
+        ...
+
+
+class BlobFetcher(Protocol):
+    """Blobs can be read. Attributes: see `ManifestFetcher`."""
+
+    name: str
+
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """Whether the store holds the blob (of this digest and, where it can tell, this size)."""
+        ...
 
     def open_blob(self, descriptor: Descriptor) -> Reader:
         """A blob as a stream that fails at its end unless size and digest match.
 
         Use no byte for good before the stream has ended: `read` gives b"" only for a blob that is whole.
+
+        Raises:
+            NotFound: there is none.
         """
-        return VerifiedReader(self._open_blob(descriptor, 0), descriptor, self.name)
+        ...
 
     def resume_blob(self, descriptor: Descriptor, offset: int) -> Reader:
-        """The bytes of a blob from `offset`, unverified: for whoever verifies the whole that they belong to."""
-        return self._open_blob(descriptor, offset)
+        """The bytes of a blob from `offset`, unverified: for a caller that verifies the whole that they belong to."""
+        ...
 
     def read_blob(self, descriptor: Descriptor, limit: int) -> bytes:
         """A small blob, verified.
@@ -192,62 +106,155 @@ class Store(ABC):
         Raises:
             LimitError: it is larger than `limit` bytes.
         """
-        if descriptor.size > limit:
-            raise LimitError(
-                f"{self.name}: the blob {descriptor.digest} has {descriptor.size} bytes, more than {limit}"
-            )
-        with self.open_blob(descriptor) as reader:
-            buffer = memoryview(bytearray(descriptor.size + 1))
-            return bytes(buffer[: fill(reader, buffer)])
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        ...
 
 
-class VerifiedReader(ForwardingReader):
-    """Passes on exactly the bytes of a descriptor, or raises.
+class Pusher(Protocol):
+    """Blobs and manifests can be stored. Attributes: see `ManifestFetcher`."""
 
-    Raises:
-        IntegrityError: at the byte after the declared size, at a premature end, or at the end on another digest.
-    """
+    name: str
 
-    def __init__(self, reader: Reader, descriptor: Descriptor, owner: str) -> None:
-        self.source = reader
-        self._descriptor = descriptor
-        self._owner = owner
-        self._hash = hashlib.sha256()
-        self._count = 0
-        self._done = False
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """See `BlobFetcher.has_blob`."""
+        ...
 
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer`, hashing on the way."""
-        if self._done:
-            return 0
-        target = writable(buffer)
-        count = self.source.readinto(target) or 0
-        self._count += count
-        if self._count > self._descriptor.size or (not count and len(target) and self._count < self._descriptor.size):
-            raise self._error("another size")
-        self._hash.update(target[:count])
-        if not count and len(target):
-            if "sha256:" + self._hash.hexdigest() != self._descriptor.digest:
-                raise self._error("other bytes")
-            self._done = True
-        return count
+    def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
+        """Store a blob; returns only when the store has verified its digest.
 
-    def _error(self, what: str) -> IntegrityError:
-        return IntegrityError(
-            f"{self._owner} gave {what} for the blob {self._descriptor.digest} ({self._descriptor.size} bytes)",
-            hint="try again; if it stays so, the store is damaged and the model must be pushed again",
-        )
+        Args:
+            descriptor: Digest and size of the blob.
+            content: Its bytes, which may be opened more than once.
+            on_bytes: Told the bytes that were stored; a negative number takes back bytes that have to be sent again.
+
+        Raises:
+            IntegrityError: the content does not have the digest or size of the descriptor.
+            StoreError: the store refused it or could not be reached.
+        """
+        ...
+
+    def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
+        """Store a manifest byte for byte, under a tag or by digest alone; last step of every copy."""
+        ...
+
+    def batch(self) -> AbstractContextManager[None]:
+        """The manifests that are pushed in the block may become visible together, at its end."""
+        ...
+
+
+class Digested(Protocol):
+    """Something with a digest: a descriptor, the digests of a layer."""
+
+    @property
+    def digest(self) -> str:
+        """`sha256:…`."""
+        ...
+
+
+class BlobStream(Iterator[memoryview | bytes], Protocol):
+    """The bytes of a blob whose digest is known once they have been read; each piece is good until the next one."""
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def size(self) -> int | None:
+        """Length in bytes; None if only reading it will tell."""
+        ...
+
+    def finish(self) -> Digested:
+        """Read what is left, and give the digest of all bytes."""
+        ...
+
+
+class StreamPusher(Protocol):
+    """A blob can be stored while it is hashed, where `Capabilities.streams` says so."""
+
+    def stream_blob(self, stream: BlobStream, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Store a blob whose digest is known only at its end.
+
+        Args:
+            stream: Its bytes.
+            key: Equal for equal blobs, if there is such a key; a later process may resume where this one stopped.
+            on_bytes: See `Pusher.push_blob`.
+
+        Returns:
+            Whether it is stored. If not, nothing is, and `push_blob` may do better once `stream` is at its end.
+
+        Raises:
+            IntegrityError: the stream found that its bytes are not the promised ones.
+            SourceError: it cannot be read, or changed while it was read.
+        """
+        ...
+
+
+class Mounter(Protocol):
+    """Blobs can be taken over from stores of the same `Capabilities.mount_scope`."""
+
+    def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
+        """Take the blob over from another store without moving it; False where impossible."""
+        ...
+
+
+class TagLister(Protocol):
+    """Tags can be listed."""
+
+    def tags(self) -> Sequence[str]:
+        """Every tag, sorted."""
+        ...
+
+    def is_new(self) -> bool:
+        """Whether the store has nothing yet, so that it need not be asked for anything; False if that is unknown."""
+        ...
+
+
+class ReferrerLister(Protocol):
+    """Referrers can be listed."""
+
+    name: str
+
+    def referrers(self, digest: str, artifact_type: str | None = None) -> Sequence[Descriptor]:
+        """Manifests whose `subject` is `digest` (distribution-spec, "Listing Referrers"), of one artifact type."""
+        ...
+
+
+class Deleter(Protocol):
+    """Tags and manifests can be removed."""
+
+    def delete(self, version: str) -> None:
+        """Remove a tag, and nothing else, or a manifest by digest, with all tags that lead to it. Blobs stay.
+
+        Raises:
+            NotFound: there is none.
+            StoreError: the store does not allow it.
+        """
+        ...
+
+
+class Store(
+    ManifestFetcher, BlobFetcher, Pusher, StreamPusher, Mounter, TagLister, ReferrerLister, Deleter, Protocol
+):
+    """One repository of blobs, manifests and tags. As a context manager it is closed at the end."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known of the store without a request; it may change while the store is used."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the other side wants its users to know (distribution-spec, "Warnings")."""
+        ...
+
+    def interrupt(self) -> None:
+        """Wake all threads that wait for this store, which then fail at once; the store is of no use after that."""
+        ...
 
     def close(self) -> None:
-        """Close the source too."""
-        if not self.closed:
-            self.source.close()
-        super().close()
+        """Give back connections and files; nothing that was not pushed whole stays visible."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...

@@ -23,9 +23,10 @@ from ..layers.tar import BLOCK, END, tar_header
 from ..oci import MEDIA_TYPE_INDEX, Descriptor, RegistryReference, parse_digest, parse_reference
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, Limits
-from .base import Store
+from .base import Capabilities, Store
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, Entry, ImageIndex, ImageLayout
 from .tarlayout import read_layout
+from .verified import VerifiedStore
 from .volumes import Slice, Volumes, is_there
 from .volumewriter import VolumeWriter, Written
 
@@ -163,7 +164,10 @@ class BundleStore(ImageLayout):
         SourceError: it cannot be read.
     """
 
-    parallel = False
+    @property
+    def capabilities(self) -> Capabilities:
+        """Nothing can be pushed."""
+        return Capabilities(self.name, parallel=False)
 
     def __init__(self, path: str | Path, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = Path(path)
@@ -242,7 +246,7 @@ class BundleStore(ImageLayout):
         return StoreError(f"{self.name} is in volumes, and cannot be added to", hint="push to another file")
 
 
-class Named(Store):
+class Named(VerifiedStore):
     """What a layout holds of one repository, under the tags that it has there.
 
     Args:
@@ -258,16 +262,15 @@ class Named(Store):
         elsewhere: Callable[[Descriptor], Store | None] = lambda _: None,
     ) -> None:
         self.name = f"{layout.name}:{repository}" if repository else layout.name
-        self.parallel = layout.parallel
         self.limits = layout.limits
         self.layout = layout
         self._prefix = f"{repository}:" if repository else ""
         self._elsewhere = elsewhere
 
     @property
-    def place(self) -> str:
-        """The layout: its blobs serve all repositories."""
-        return self.layout.place
+    def capabilities(self) -> Capabilities:
+        """Those of the layout: its blobs serve all repositories."""
+        return self.layout.capabilities
 
     def _whole(self, version: str) -> str:
         return version if version.startswith("sha256:") else self._prefix + version
@@ -291,10 +294,6 @@ class Named(Store):
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
         """Store a manifest under a tag of this repository, or by digest alone."""
         return self.layout.push_manifest(data, media_type, None if tag is None else self._whole(tag))
-
-    def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
-        """Nothing has to be moved within a layout."""
-        return source.place == self.place and self.layout.has_blob(descriptor)
 
     @contextmanager
     def batch(self) -> Iterator[None]:

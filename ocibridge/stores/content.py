@@ -7,7 +7,8 @@ import io
 
 from ..io.content import Reader, Stamp, fill, writable
 from ..oci import Descriptor
-from .base import Store, VerifiedReader
+from .base import BlobFetcher
+from .verified import VerifiedReader
 
 HEAD = 4096
 """Leading bytes that are kept: enough for the header of a tensor; a manifest of 4 MiB names some 20 000 blobs."""
@@ -24,7 +25,7 @@ class BlobContent:
         descriptor: The blob.
     """
 
-    def __init__(self, store: Store, descriptor: Descriptor) -> None:
+    def __init__(self, store: BlobFetcher, descriptor: Descriptor) -> None:
         self._store = store
         self._descriptor = descriptor
         self._head: bytes | None = None

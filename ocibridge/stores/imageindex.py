@@ -25,8 +25,8 @@ from ..oci.document import first_problem
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
 from ..settings import Limits
-from .base import Store
 from .missing import MANIFEST_UNKNOWN, some_tags
+from .verified import VerifiedStore
 
 OCI_LAYOUT = "oci-layout"
 INDEX = "index.json"
@@ -151,7 +151,7 @@ def _with_tag(entry: Entry, tag: str | None) -> Entry:
     return {key: fields[key] for key in [*known, *(key for key in fields if key not in known)]}
 
 
-class ImageLayout(Store):
+class ImageLayout(VerifiedStore):
     """An image layout, wherever its files are.
 
     A tag is looked up as it stands in the annotation `org.opencontainers.image.ref.name`; a manifest without one is

@@ -14,9 +14,9 @@ from ..errors import FormatError, LimitError, NotFound, reading, writing
 from ..io.atomic import AtomicFile, sweep, verified_write, write_file
 from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
 from ..io.locks import locked
-from ..layers import OnePass
 from ..oci import Descriptor, parse_digest, parse_json
 from ..settings import DEFAULT_LIMITS, Limits
+from .base import BlobStream, Capabilities
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
 
 
@@ -126,12 +126,18 @@ class LayoutStore(ImageLayout):
             self._blobs.mkdir(parents=True, exist_ok=True)
         verified_write(self._blobs / descriptor.digest[7:], descriptor, content, self.name, on_bytes)
 
-    def streams(self) -> bool:
-        """Whether the layout names nothing yet."""
-        return not self._index().entries
+    @property
+    def capabilities(self) -> Capabilities:
+        """Blobs are pushed from several threads, and may be streamed."""
+        return Capabilities(self.name, streams=True)
 
-    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
-        """Write a blob while it is hashed; see `Store.stream_blob`.
+    def is_new(self) -> bool:
+        """Whether there is no manifest and no blob."""
+        with reading(self._blobs):
+            return not self._index().entries and not any(self._blobs.iterdir())
+
+    def stream_blob(self, stream: BlobStream, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Write a blob while it is hashed; see `StreamPusher.stream_blob`.
 
         Raises:
             DestinationError: it cannot be written.
@@ -139,10 +145,10 @@ class LayoutStore(ImageLayout):
         with writing(self._blobs):
             self._blobs.mkdir(parents=True, exist_ok=True)
         with AtomicFile(self._blobs, self.path) as part:
-            for piece in reading:
+            for piece in stream:
                 part.write(piece)
                 on_bytes(len(piece))
-            part.publish(self._blobs / reading.finish().digest[7:])
+            part.publish(self._blobs / stream.finish().digest[7:])
         return True
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:

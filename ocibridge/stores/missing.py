@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from ..errors import NotFound, OcibridgeError
 from ..paths import show
-from .base import Store
+from .base import TagLister
 
 MOST = 8
 """Tags that a message names."""
@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[\w.:/@-]{1,120}", re.ASCII)
 
 
 @contextmanager
-def naming_tags(store: Store, version: str) -> Iterator[None]:
+def naming_tags(store: TagLister, version: str) -> Iterator[None]:
     """Let the hint of a `NotFound` say which tags there are, where the block asks for a tag that a user gave.
 
     They are listed only then, by one more request to a registry. What cannot be listed leaves the error as it is.

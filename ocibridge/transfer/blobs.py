@@ -94,7 +94,7 @@ class BlobCopier:
             same = source.name == target.name and not full
             if believed or same or (not shared.is_new(target) and target.has_blob(descriptor)):
                 action = PRESENT
-            elif presence.planned or presence.homes or source.place == target.place:
+            elif presence.planned or presence.homes or source.capabilities.mount_scope == target.capabilities.mount_scope:
                 action = MOUNTED
             else:
                 action = COPIED

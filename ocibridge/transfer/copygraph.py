@@ -286,7 +286,7 @@ class _Copy:
     def _threads(self, blobs: int, size: int) -> int:
         """Threads that move blobs: while other roots move, too, threads for small ones cost more than they gain."""
         others = self._shared.at_work - 1
-        if not self._target.parallel or (size < ASK and others > 0):
+        if not self._target.capabilities.parallel or (size < ASK and others > 0):
             return 1
         # All roots together have twice as many as one alone, so that no host has to serve dozens of connections.
         most = self._options.concurrency if others < 1 else max(1, 2 * self._options.concurrency // (others + 1))

@@ -80,7 +80,7 @@ def publish(
     expected = [source.digests or _blank(source.layer) for source in sources]
     # What no manifest can say is refused before anything moves.
     sealed = draft.seal(expected)
-    workers = Workers(concurrency if store.parallel else 1, progress, [store])
+    workers = Workers(concurrency if store.capabilities.parallel else 1, progress, [store])
     uploads = Uploads(store, mount_from, workers, cache)
 
     def push(group: list[Source]) -> str:
@@ -111,7 +111,7 @@ def publish(
 def _to_stream(sources: Sequence[Source], store: Store, mount_from: Sequence[Store]) -> list[Source]:
     """The sources that are sent while they are hashed; small ones are read twice before that would gain anything."""
     unread = [source for source in sources if source.digests is None and source.size >= SMALL_FILE]
-    return unread if unread and not mount_from and store.streams() else []
+    return unread if unread and not mount_from and store.capabilities.streams and store.is_new() else []
 
 
 def _blank(layer: Layer) -> LayerDigests:
@@ -154,7 +154,7 @@ def publish_sealed(
     order = sorted(wanted.values(), key=lambda each: (-each[0].size, each[0].digest))
     progress = progress or Progress()
     progress.plan("uploading", len(order), sum(descriptor.size for descriptor, _ in order))
-    workers = Workers(concurrency if store.parallel else 1, progress, [store])
+    workers = Workers(concurrency if store.capabilities.parallel else 1, progress, [store])
     uploads = Uploads(store, mount_from, workers, DigestCache(None))
     done = workers.map(lambda item: uploads.blob(*item), order)
     actions = {descriptor.digest: action for (descriptor, _), action in zip(order, done, strict=True)}

@@ -32,7 +32,7 @@ def referrers_of(
         LimitError: there are more than any sensible tool makes.
         StoreError: the store could not be asked.
     """
-    if store.referrers_by_tag:
+    if store.capabilities.referrers_by_tag:
         known = shared.known_digest_tags(store, digest)
         if known is not None and fallback_tag(digest) not in known:
             return []

@@ -79,7 +79,7 @@ class CopySession:
 
     def presence(self, target: Store, digest: str) -> Presence:
         """What is known of a blob in the registry of `target`."""
-        key = (target.place, digest)
+        key = (target.capabilities.mount_scope, digest)
         with self._lock:
             found = self._presences.get(key)
             if found is None:
@@ -124,7 +124,7 @@ class CopySession:
 
     def may_mount(self, source: Store, target: Store) -> bool:
         """Whether it makes sense to try a mount."""
-        return source.place == target.place and self._refusals[source.name, target.name] < REFUSALS
+        return source.capabilities.mount_scope == target.capabilities.mount_scope and self._refusals[source.name, target.name] < REFUSALS
 
     def noted_homes(self, target: Store, digest: str) -> list[Store]:
         """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
@@ -132,7 +132,7 @@ class CopySession:
         if not names or self._opened is None:
             return []
         with suppress(OcibridgeError):
-            return [home for home in map(self._opened, names[:REFUSALS]) if home.place == target.place]
+            return [home for home in map(self._opened, names[:REFUSALS]) if home.capabilities.mount_scope == target.capabilities.mount_scope]
         return []
 
     def mounted(self, source: Store, target: Store, well: bool) -> None:
@@ -181,7 +181,7 @@ class CopySession:
     @contextmanager
     def exclusive(self, target: Store) -> Iterator[None]:
         """The block has `target` for itself, where that cannot take what several threads bring."""
-        if target.parallel:
+        if target.capabilities.parallel:
             yield
             return
         with self._once(f"use {target.name}"):

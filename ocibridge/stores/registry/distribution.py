@@ -15,7 +15,6 @@ from oras.container import Container
 
 from ...errors import IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
 from ...io.content import ByteCount, Content, Reader, ignore_bytes
-from ...layers import OnePass
 from ...oci import (
     MEDIA_TYPE_DOCKER_INDEX,
     MEDIA_TYPE_DOCKER_MANIFEST,
@@ -28,13 +27,14 @@ from ...oci import (
     parse_json,
     sha256_digest,
 )
+from ..base import BlobStream
 from .auth import repository_scope
 from .download import open_blob
 from .errors import is_web_page
 from .http import Call
 from .listings import ListingClient
 from .notes import LEAST, UploadNote
-from .upload import BlobStream, BlobUpload
+from .upload import BlobUpload, StreamUpload
 
 ACCEPTED_MANIFESTS = (
     MEDIA_TYPE_MANIFEST,
@@ -266,17 +266,17 @@ class DistributionClient(ListingClient):
     def stream_blob(
         self,
         container: Container,
-        reading: OnePass,
+        stream: BlobStream,
         key: str | None,
         on_bytes: ByteCount = ignore_bytes,
         notes: Path | None = None,
     ) -> bool:
-        """Send a blob while it is hashed; False where the registry does not take it so. See `BlobStream`."""
+        """Send a blob while it is hashed; False where the registry does not take it so. See `StreamUpload`."""
         if not self.takes_streams(container):
             return False
-        with self._note(container, notes if key else None, key or "", reading.size or 0) as note:
-            call = self.call(container, "POST", _UPLOADS, f"pushing {reading.label}", "pull,push")
-            return BlobStream(self, call, reading, on_bytes, note).run()
+        with self._note(container, notes if key else None, key or "", stream.size or 0) as note:
+            call = self.call(container, "POST", _UPLOADS, f"pushing {stream.label}", "pull,push")
+            return StreamUpload(self, call, stream, on_bytes, note).run()
 
     def takes_streams(self, container: Container) -> bool:
         """Whether the registry may take a blob by PATCH, as far as its name or this process knows."""

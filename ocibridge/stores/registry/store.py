@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ...io.content import ByteCount, Content, Reader, ignore_bytes
-from ...layers import OnePass
 from ...oci import Descriptor, Digest, RegistryReference, parse_digest
-from ..base import Store
+from ..base import BlobStream, Capabilities, Store
+from ..verified import VerifiedStore
 from .client import RegistryClient
 from .distribution import ACCEPTED_MANIFESTS
 from .host import Host
@@ -16,7 +17,7 @@ from .hosts import Hosts
 from .options import RegistryOptions
 
 
-class RegistryStore(Store):
+class RegistryStore(VerifiedStore):
     """One repository of an OCI registry: a `RegistryClient`, and the repository that it is asked for.
 
     Example:
@@ -29,6 +30,7 @@ class RegistryStore(Store):
         options: How to reach the host.
         hosts: What is known of hosts, to share with other stores; whoever made it closes it. None makes its own.
         accept: Media types of manifests to ask for.
+        notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
 
     Attributes:
         client: Who speaks to the registry.
@@ -44,8 +46,10 @@ class RegistryStore(Store):
         options: RegistryOptions | None = None,
         hosts: Hosts | None = None,
         accept: tuple[str, ...] = ACCEPTED_MANIFESTS,
+        notes: Path | None = None,
     ) -> None:
         self._accept = accept
+        self.notes = notes
         self.name = reference.name
         self.options = options or RegistryOptions()
         self.limits = self.options.limits
@@ -82,13 +86,9 @@ class RegistryStore(Store):
         """
         self.client.push_blob(self.container, descriptor, content, on_bytes, notes=self.notes)
 
-    def streams(self) -> bool:
-        """Whether the host may take streams, and the repository has no tag yet."""
-        return self.client.takes_streams(self.container) and self.is_new()
-
-    def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
-        """Send a blob while it is hashed; see `Store.stream_blob` and `BlobStream`."""
-        return self.client.stream_blob(self.container, reading, key, on_bytes, self.notes)
+    def stream_blob(self, stream: BlobStream, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        """Send a blob while it is hashed; see `StreamPusher.stream_blob` and `StreamUpload`."""
+        return self.client.stream_blob(self.container, stream, key, on_bytes, self.notes)
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
         """Store a manifest byte for byte, under a tag or by digest alone; see `DistributionClient.push_manifest`."""
@@ -97,21 +97,20 @@ class RegistryStore(Store):
 
     def mount_blob(self, descriptor: Descriptor, source: Store) -> bool:
         """Take the blob over from another repository of the same host; False where impossible."""
-        if not isinstance(source, RegistryStore) or source.place != self.place:
+        if not isinstance(source, RegistryStore) or source.host.origin != self.host.origin:
             return False
         if source.container.api_prefix == self.container.api_prefix:
             return self.has_blob(descriptor)
         return self.client.mount_blob(self.container, descriptor.digest, source.container.api_prefix)
 
     @property
-    def place(self) -> str:
-        """The address of the registry."""
-        return str(self.host.origin)
-
-    @property
-    def referrers_by_tag(self) -> bool:
-        """Whether the registry was found to have no list of referrers."""
-        return not self.host.can.referrers
+    def capabilities(self) -> Capabilities:
+        """What the registry was found to support so far."""
+        return Capabilities(
+            mount_scope=str(self.host.origin),
+            streams=self.client.takes_streams(self.container),
+            referrers_by_tag=not self.host.can.referrers,
+        )
 
     def head(self, version: str) -> Descriptor | None:
         """The descriptor of a manifest, by a HEAD request, which counts against no quota of pulls."""
@@ -122,7 +121,7 @@ class RegistryStore(Store):
         return self.client.is_new(self.container)
 
     def delete(self, version: str) -> None:
-        """Remove a tag or a manifest; see `Store.delete` and `DistributionClient.remove_tag`."""
+        """Remove a tag or a manifest; see `Deleter.delete` and `DistributionClient.remove_tag`."""
         if version.startswith("sha256:"):
             self.client.delete_manifest(self.container, parse_digest(version, self.name))
         else:
@@ -145,9 +144,6 @@ class RegistryStore(Store):
     def interrupt(self) -> None:
         """Break all connections to the host; see `Store.interrupt`."""
         self.host.interrupt()
-
-    def __enter__(self) -> RegistryStore:
-        return self
 
     def close(self) -> None:
         """Give back connections, unless they are shared."""

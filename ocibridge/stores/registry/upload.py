@@ -17,9 +17,9 @@ import httpx
 
 from ...errors import IntegrityError, NetworkError, StoreError
 from ...io.content import ByteCount, BytesContent, Concatenation, Content
-from ...layers import OnePass
 from ...oci import Descriptor
 from ...settings import KiB, MiB
+from ..base import BlobStream
 from .body import ContentBody, OnceBody
 from .http import Call, RegistryHTTP
 from .notes import UploadNote
@@ -161,22 +161,22 @@ class BlobUpload:
             self._count(offset - self._counted)
 
 
-class BlobStream:
+class StreamUpload:
     """One blob of unknown digest on its way to one repository.
 
     Args:
         client: Who sends.
         call: The POST that starts the upload.
-        reading: The bytes.
+        stream: The bytes.
         on_bytes: Told the bytes handed to the connection; a negative number takes them back.
         note: What an earlier process may have left of this upload, and what this one may leave.
     """
 
     def __init__(
-        self, client: RegistryHTTP, call: Call, reading: OnePass, on_bytes: ByteCount, note: UploadNote
+        self, client: RegistryHTTP, call: Call, stream: BlobStream, on_bytes: ByteCount, note: UploadNote
     ) -> None:
         self._can = call.host.can
-        self._reading = reading
+        self._stream = stream
         self._on_bytes = on_bytes
         self._note = note
         self._counted = 0
@@ -196,7 +196,7 @@ class BlobStream:
             problem = self._send()
             if isinstance(problem, httpx.HTTPError) and self._note.kept:
                 # What arrived of it may count for the upload that knows the digest.
-                self._note.rename(self._reading.finish().digest)
+                self._note.rename(self._stream.finish().digest)
         except BaseException as exc:
             self._session.leave(exc)
             self._count(-self._counted)
@@ -212,26 +212,26 @@ class BlobStream:
         return False
 
     def _send(self) -> Problem | None:
-        size = self._reading.size
+        size = self._stream.size
         offset = (self._session.kept() or 0) if self._session.open else 0
         if not 0 < offset <= (size or 0):
             offset = 0
             self._session.cancel()
             self._session.start()
         problem = self._patches() if size is None else self._patch(size, offset)
-        return problem or self._session.close(self._reading.finish().digest)
+        return problem or self._session.close(self._stream.finish().digest)
 
     def _patch(self, size: int, offset: int) -> Problem | None:
         """Send what follows `offset`; what the registry has of an earlier try is only hashed."""
         rest, left = memoryview(b""), offset
         while left:
-            piece = memoryview(next(self._reading))
+            piece = memoryview(next(self._stream))
             rest, skipped = piece[left:], min(left, len(piece))
             left -= skipped
             self._count(skipped)
         if offset == size:
             return None
-        body = OnceBody(chain((rest,), self._reading), size - offset, self._count)
+        body = OnceBody(chain((rest,), self._stream), size - offset, self._count)
         return self._session.patch(body, offset or None)
 
     def _patches(self) -> Problem | None:
@@ -239,7 +239,7 @@ class BlobStream:
         least = max(STREAM_CHUNK, self._session.least)
         offset = size = 0
         parts: list[Content] = []
-        for piece in self._reading:
+        for piece in self._stream:
             parts.append(BytesContent(bytes(piece)))
             size += len(piece)
             if size >= least:

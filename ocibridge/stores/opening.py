@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening the store that a reference names: the one place that knows which kind of reference leads to which store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReference
+from .base import Store
+
+if TYPE_CHECKING:
+    from .registry import Hosts, RegistryOptions
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """How a store is opened.
+
+    Attributes:
+        registry: How to talk to a registry.
+        hosts: What is known of registry hosts, which all stores of a command share; None: this store knows its own.
+        create: Whether a layout or archive that does not exist may be made.
+        write: Whether one that exists is written to, too.
+        notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
+        accept: Media types of manifests that a registry is asked for; empty: all that are known.
+    """
+
+    registry: RegistryOptions | None = None
+    hosts: Hosts | None = None
+    create: bool = False
+    write: bool = False
+    notes: Path | None = None
+    accept: tuple[str, ...] = ()
+
+
+def open_store(
+    reference: Reference,
+    registry: RegistryOptions | None = None,
+    *,
+    hosts: Hosts | None = None,
+    create: bool = False,
+    write: bool = False,
+    notes: Path | None = None,
+    accept: tuple[str, ...] = (),
+) -> Store:
+    """The store that a reference names; see `OpenOptions` for the arguments.
+
+    Only the place counts, not tag or digest.
+
+    Raises:
+        NotFound: there is no such layout or archive, and `create` is false.
+        FormatError: what is there is none.
+        StoreError: it cannot be opened.
+    """
+    return _OPENERS[type(reference)](reference, OpenOptions(registry, hosts, create, write, notes, accept))
+
+
+# A store's module is imported on first use: the ORAS client, say, is slow to import.
+
+
+def _open_registry(reference: RegistryReference, options: OpenOptions) -> Store:
+    from .registry import RegistryStore
+
+    return RegistryStore(reference, options.registry, options.hosts, options.accept, options.notes)
+
+
+def _open_layout(reference: LayoutReference, options: OpenOptions) -> Store:
+    from .layout import LayoutStore
+
+    return LayoutStore(reference.path, create=options.create)
+
+
+def _open_archive(reference: ArchiveReference, options: OpenOptions) -> Store:
+    if options.create or options.write:
+        from .archive import ArchiveStore
+
+        return ArchiveStore(reference.path, create=options.create)
+    from .bundle import open_bundle
+
+    return open_bundle(reference.path)
+
+
+_OPENERS: dict[type, Callable[[Any, OpenOptions], Store]] = {
+    RegistryReference: _open_registry,
+    LayoutReference: _open_layout,
+    ArchiveReference: _open_archive,
+}
