@@ -11,11 +11,12 @@ from ..io.content import ByteCount, Content, Reader, ignore_bytes
 from ..oci import Descriptor
 from ..settings import Limits
 from ..stores.base import Store
+from ..stores.verified import VerifiedStore
 from ..transfer.graph import Graph, Node, node_of, read_node
 from .inventory import ReferenceInventory
 
 
-class Recorder(Store):
+class Recorder(VerifiedStore):
     """A target that takes every manifest, and claims to have every blob: what is copied to it is known, and not moved.
 
     Args:

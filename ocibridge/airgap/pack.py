@@ -22,12 +22,12 @@ from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.copy import carry_companions
-from ..operations.sources import open_store
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleWriter
 from ..stores.content import BlobContent
 from ..stores.imageindex import Entry
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
 from ..transfer.copygraph import CopyOptions, GraphCopier

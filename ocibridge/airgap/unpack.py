@@ -17,12 +17,12 @@ from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.moves import Moves
-from ..operations.sources import open_store
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleStore, Named
 from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
 from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier

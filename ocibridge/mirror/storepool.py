@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from .. import settings
 from ..errors import UsageError
 from ..oci import ArchiveReference, Reference, RegistryReference
-from ..operations.sources import open_store
 from ..stores.base import Store
-from ..stores.registry import Hosts, RegistryClient, RegistryStore
+from ..stores.opening import open_store
+from ..stores.registry import Hosts, RegistryClient
 
 if TYPE_CHECKING:
     from .jobs.job import Job
@@ -53,20 +53,18 @@ class StorePool:
         with self._lock:
             store = self._stores.get(reference.name)
             if store is None:
-                store = self._stack.enter_context(self._open(reference, create))
-                store.notes = settings.cache_dir()
-                self._stores[reference.name] = store
+                options = self._job.options_for(reference.host) if isinstance(reference, RegistryReference) else None
+                store = self._stores[reference.name] = self._stack.enter_context(
+                    open_store(
+                        reference, options, hosts=self._hosts, create=create, notes=settings.cache_dir(), shared=True
+                    )
+                )
             return store
 
     def repositories(self, host: str) -> Iterator[str]:
         """The names of all repositories of a registry; see `RegistryClient.list_repositories`."""
         client = RegistryClient(host, options=self._job.options_for(host), hosts=self._hosts)
         return client.list_repositories(host)
-
-    def _open(self, reference: Reference, create: bool) -> Store:
-        if isinstance(reference, RegistryReference):
-            return _OneOfMany(reference, self._job.options_for(reference.host), self._hosts)
-        return open_store(reference, create=create)
 
     def warnings(self) -> list[str]:
         """What the other sides want their users to know, each once."""
@@ -84,11 +82,10 @@ class StorePool:
     def interrupt(self) -> None:
         """Wake all threads that wait for a store."""
         with self._lock:
-            for store in self._stores.values():
-                if isinstance(store, RegistryStore):
-                    RegistryStore.interrupt(store)
-                else:
-                    store.interrupt()
+            stores = list(self._stores.values())
+        self._hosts.interrupt()
+        for store in stores:
+            store.interrupt()
 
     def close(self) -> None:
         """Give back connections and files."""
@@ -99,10 +96,3 @@ class StorePool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _OneOfMany(RegistryStore):
-    """A repository in a run: what fails here must not break the connections that all the others share."""
-
-    def interrupt(self) -> None:
-        """Nothing: only the end of the run is a reason, for which see `StorePool.interrupt`."""

@@ -24,6 +24,7 @@ from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, par
 from ..oci.reference import web_address
 from ..stores.base import Store
 from ..stores.content import BlobContent
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, LayerBytes, Progress, describe_all, publish, publish_sealed
 from .artifacts import Fetched, fetch_artifact
@@ -31,7 +32,7 @@ from .pull import pull
 from .push import push
 from .reports import ConvertReport, PullReport, RewriteReport, pushed_layers
 from .rewrite import rewrite
-from .sources import OLLAMA, formats, open_store, other_side, path_or_reference, subject_of
+from .sources import OLLAMA, formats, other_side, path_or_reference, subject_of
 from .targets import FOLDER
 
 if TYPE_CHECKING:
@@ -211,14 +212,16 @@ def _reworded(
     with ExitStack() as stack:
         same = goal.name == reference.name
         hosts = stack.enter_context(Hosts())
+        notes = settings.cache_dir() if cache else None
         store = stack.enter_context(
-            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same)
+            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same, notes=notes)
         )
         fetched = fetch_artifact(store, reference)
         plan = plan_rewording(fetched, store, dialect, concurrency, progress)
-        place = store if same else stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
-        place.notes = settings.cache_dir() if cache else None
-        digests = stack.enter_context(DigestCache(place.notes))
+        place = store
+        if not same:
+            place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
+        digests = stack.enter_context(DigestCache(notes))
         return reword_into(plan, fetched, store, reference, place, goal, dialect, digests, concurrency, progress)
 
 

@@ -13,13 +13,14 @@ from ..errors import InvalidReference, OcibridgeError, UsageError
 from ..oci import LayoutReference, Reference, parse_reference
 from ..stores.base import Store
 from ..stores.missing import naming_tags
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress
 from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
 from ..transfer.graph import Node, read_node
 from ..transfer.session import CopySession
 from .reports import CopiedCompanion, CopyReport
-from .sources import open_store, other_side
+from .sources import other_side
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -90,13 +91,12 @@ def copy(
     if source_registry is None:
         source_registry = other_side(origin, goal, registry)
     with ExitStack() as stack:
-        hosts = stack.enter_context(Hosts())
+        hosts, notes = stack.enter_context(Hosts()), settings.cache_dir()
         home = stack.enter_context(open_store(origin, source_registry, hosts=hosts))
         if isinstance(goal, LayoutReference):
             with naming_tags(home, origin.version):
                 home.resolve(origin.version)  # what is not there makes no new layout
-        place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
-        place.notes = settings.cache_dir()
+        place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
         carrier = GraphCopier(home, place, options, CopySession(), progress)
         with place.batch():
             root = carrier.carry(origin.version, goal.tag)

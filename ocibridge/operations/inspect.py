@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..formats.base import ReadOptions
 from ..oci import Reference
+from ..stores.opening import open_store
 from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
-from .sources import open_source, open_store, subject_of
+from .sources import open_source, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions

@@ -26,6 +26,7 @@ from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Reference, RegistryReference, pars
 from ..settings import OLLAMA_SUFFIX
 from ..stores.base import Store
 from ..stores.content import BlobContent
+from ..stores.opening import open_store
 from .artifacts import Fetched
 from .reports import AlsoReport
 from .sources import other_side
@@ -93,10 +94,8 @@ def open_ollama(
     if not source.remote:
         yield read_local(str(name), options), None
         return
-    from ..stores.registry import RegistryStore
-
     reference = RegistryReference(name.host, name.repository)
-    with RegistryStore(reference, registry, hosts, (MEDIA_TYPE_DOCKER_MANIFEST,)) as store:
+    with open_store(reference, registry, hosts=hosts, accept=(MEDIA_TYPE_DOCKER_MANIFEST,)) as store:
         _, manifest = store.fetch_manifest(name.tag)
         yield read_ollama(manifest, name, partial(BlobContent, store), options), store
 

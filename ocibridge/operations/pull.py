@@ -14,10 +14,11 @@ from ..errors import UsageError
 from ..formats.base import Runner, StoredModel
 from ..layers import StoredLayer
 from ..oci import Reference, parse_reference, sha256_digest
+from ..stores.opening import open_store
 from ..transfer import Progress, restore
 from .artifacts import fetch_artifact
 from .pulled import PullReport
-from .sources import OLLAMA, open_store
+from .sources import OLLAMA
 from .targets import format_for, sink_for, write_options
 
 if TYPE_CHECKING:

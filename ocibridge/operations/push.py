@@ -19,11 +19,12 @@ from ..errors import UsageError
 from ..formats.base import ReadOptions
 from ..model import Model, Role
 from ..oci import Reference, parse_reference
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
 from .artifacts import stored_layers
 from .pushed import PushReport, pushed_layers
-from .sources import mount_places, open_source, open_store, source_of
+from .sources import mount_places, open_source, source_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -137,9 +138,8 @@ def push(
         beside = _ollama_companion(model, reference) if "ollama" in also else None
         plan = draft(model, options)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
-        store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True))
         notes = settings.cache_dir() if cache else None
-        store.notes = notes
+        store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
         digests = stack.enter_context(DigestCache(notes))
         done = publish(
             plan,

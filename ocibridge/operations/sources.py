@@ -14,8 +14,6 @@ from ..formats.base import Format, ReadOptions, StoredModel, pick
 from ..formats.check import CheckSink
 from ..model import Model
 from ..oci import (
-    ArchiveReference,
-    LayoutReference,
     Reference,
     RegistryReference,
     has_scheme,
@@ -180,38 +178,3 @@ def other_side(source: Reference, target: Reference, registry: RegistryOptions |
     from ..stores.registry import RegistryOptions
 
     return RegistryOptions(limits=registry.limits, retries=registry.retries, registry_config=registry.registry_config)
-
-
-def open_store(
-    reference: Reference,
-    registry: RegistryOptions | None = None,
-    *,
-    hosts: Hosts | None = None,
-    create: bool = False,
-    write: bool = False,
-) -> Store:
-    """The store that a reference names.
-
-    Args:
-        reference: Only the place counts, not tag or digest.
-        registry: How to talk to a registry.
-        hosts: What is known of registry hosts, which all stores of a command share.
-        create: Whether a layout that does not exist may be made.
-        write: Whether one that exists is written to, too.
-    """
-    if isinstance(reference, ArchiveReference):
-        if create or write:
-            from ..stores.archive import ArchiveStore
-
-            return ArchiveStore(reference.path, create=create)
-        from ..stores.bundle import open_bundle
-
-        return open_bundle(reference.path)
-    if isinstance(reference, LayoutReference):
-        from ..stores.layout import LayoutStore
-
-        return LayoutStore(reference.path, create=create)
-    assert isinstance(reference, RegistryReference)
-    from ..stores.registry import RegistryOptions, RegistryStore
-
-    return RegistryStore(reference, registry or RegistryOptions(), hosts)

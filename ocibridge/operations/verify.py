@@ -14,10 +14,11 @@ from ..layers import Encoding, Layer, OnePass, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
 from ..paths import show
+from ..stores.opening import open_store
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
 from .reports import VerifyReport
-from .sources import checker, open_source, open_store, subject_of
+from .sources import checker, open_source, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions

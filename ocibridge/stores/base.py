@@ -232,9 +232,12 @@ class Deleter(Protocol):
         ...
 
 
-class Store(
-    ManifestFetcher, BlobFetcher, Pusher, StreamPusher, Mounter, TagLister, ReferrerLister, Deleter, Protocol
-):
+def can_mount(source: Store, target: Store) -> bool:
+    """Whether `target` may take over blobs from `source` without moving them."""
+    return source.capabilities.mount_scope == target.capabilities.mount_scope
+
+
+class Store(ManifestFetcher, BlobFetcher, Pusher, StreamPusher, Mounter, TagLister, ReferrerLister, Deleter, Protocol):
     """One repository of blobs, manifests and tags. As a context manager it is closed at the end."""
 
     @property

@@ -26,6 +26,7 @@ class OpenOptions:
         write: Whether one that exists is written to, too.
         notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
         accept: Media types of manifests that a registry is asked for; empty: all that are known.
+        shared: Whether other work goes on over the same connections when this store is interrupted.
     """
 
     registry: RegistryOptions | None = None
@@ -34,6 +35,7 @@ class OpenOptions:
     write: bool = False
     notes: Path | None = None
     accept: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def open_store(
@@ -45,6 +47,7 @@ def open_store(
     write: bool = False,
     notes: Path | None = None,
     accept: tuple[str, ...] = (),
+    shared: bool = False,
 ) -> Store:
     """The store that a reference names; see `OpenOptions` for the arguments.
 
@@ -55,7 +58,7 @@ def open_store(
         FormatError: what is there is none.
         StoreError: it cannot be opened.
     """
-    return _OPENERS[type(reference)](reference, OpenOptions(registry, hosts, create, write, notes, accept))
+    return _OPENERS[type(reference)](reference, OpenOptions(registry, hosts, create, write, notes, accept, shared))
 
 
 # A store's module is imported on first use: the ORAS client, say, is slow to import.
@@ -64,7 +67,7 @@ def open_store(
 def _open_registry(reference: RegistryReference, options: OpenOptions) -> Store:
     from .registry import RegistryStore
 
-    return RegistryStore(reference, options.registry, options.hosts, options.accept, options.notes)
+    return RegistryStore(reference, options.registry, options.hosts, options.accept, options.notes, options.shared)
 
 
 def _open_layout(reference: LayoutReference, options: OpenOptions) -> Store:

@@ -10,7 +10,7 @@ from ..errors import IntegrityError
 from ..io.content import BytesContent, Content, Reader
 from ..oci import Descriptor
 from ..settings import KiB, MiB
-from ..stores.base import Store
+from ..stores.base import Store, can_mount
 from .progress import Task, reported
 from .session import CopySession, Presence
 from .workers import Workers
@@ -94,7 +94,7 @@ class BlobCopier:
             same = source.name == target.name and not full
             if believed or same or (not shared.is_new(target) and target.has_blob(descriptor)):
                 action = PRESENT
-            elif presence.planned or presence.homes or source.capabilities.mount_scope == target.capabilities.mount_scope:
+            elif presence.planned or presence.homes or can_mount(source, target):
                 action = MOUNTED
             else:
                 action = COPIED

@@ -7,7 +7,7 @@ from ..formats.base import Sink
 from ..io.content import Reader, chunks
 from ..model import Model, ModelFile
 from ..oci import Descriptor
-from ..stores.base import VerifiedReader
+from ..stores.verified import VerifiedReader
 from .progress import Progress, Task, reported
 from .watched import ProgressReader
 from .workers import Workers

@@ -21,7 +21,8 @@ from ..layers.hashing import HashedReader
 from ..layers.tar import tar_gap
 from ..oci import Descriptor
 from ..settings import Limits, MiB
-from ..stores.base import Store, VerifiedReader
+from ..stores.base import Store
+from ..stores.verified import VerifiedReader
 from .watched import ProgressReader, SpooledReader
 
 MAX_GAPS = 64 * MiB

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ..errors import NetworkError, OcibridgeError, StoreError
-from ..stores.base import Store
+from ..stores.base import Store, can_mount
 
 REFUSALS = 3
 """Mounts from one repository into another that fail in a row before they are given up."""
@@ -124,7 +124,7 @@ class CopySession:
 
     def may_mount(self, source: Store, target: Store) -> bool:
         """Whether it makes sense to try a mount."""
-        return source.capabilities.mount_scope == target.capabilities.mount_scope and self._refusals[source.name, target.name] < REFUSALS
+        return can_mount(source, target) and self._refusals[source.name, target.name] < REFUSALS
 
     def noted_homes(self, target: Store, digest: str) -> list[Store]:
         """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
@@ -132,7 +132,7 @@ class CopySession:
         if not names or self._opened is None:
             return []
         with suppress(OcibridgeError):
-            return [home for home in map(self._opened, names[:REFUSALS]) if home.capabilities.mount_scope == target.capabilities.mount_scope]
+            return [home for home in map(self._opened, names[:REFUSALS]) if can_mount(home, target)]
         return []
 
     def mounted(self, source: Store, target: Store, well: bool) -> None:

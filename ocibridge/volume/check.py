@@ -13,7 +13,7 @@ from ..dialects.image import parse_platforms
 from ..dialects.reading import is_model
 from ..errors import UsageError
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_reference
-from ..operations.sources import open_store
+from ..stores.opening import open_store
 from .companions import Related, find_image
 from .documents import Documents, Found
 from .predict import PLATFORM, foretell

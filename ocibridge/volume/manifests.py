@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ..dialects.reading import is_model
 from ..errors import FormatError, NotFound, UsageError
 from ..oci import Reference, RegistryReference, parse_reference
-from ..operations.sources import open_store
 from ..paths import show
+from ..stores.opening import open_store
 from .check import platforms_of
 from .companions import find_image
 from .documents import Documents, Found

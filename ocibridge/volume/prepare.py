@@ -17,9 +17,10 @@ from ..oci import Reference, parse_reference
 from ..operations.artifacts import Fetched, fetch_artifact
 from ..operations.image import companion_reference, publish_image
 from ..operations.reports import PlatformReport, PrepareReport, layer_reports
-from ..operations.sources import open_store, other_side
+from ..operations.sources import other_side
 from ..paths import check_path, show
 from ..stores.base import Store
+from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, Task, Workers, reported
 from .entries import contents
@@ -79,14 +80,14 @@ def volume_prepare(
     with ExitStack() as stack:
         same = goal.name == reference.name
         hosts = stack.enter_context(Hosts())
+        notes = settings.cache_dir() if cache else None
         store = stack.enter_context(
-            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same)
+            open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same, notes=notes)
         )
         checked = checked_artifact(store, reference, concurrency, progress)
         home = store
         if not same:
-            home = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True))
-        home.notes = settings.cache_dir() if cache else None
+            home = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
         return prepare_into(
             checked,
             store,
@@ -95,7 +96,7 @@ def volume_prepare(
             place,
             wanted,
             max_layers=max_layers,
-            cache=stack.enter_context(DigestCache(home.notes)),
+            cache=stack.enter_context(DigestCache(notes)),
             concurrency=concurrency,
             progress=progress,
         )

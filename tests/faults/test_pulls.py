@@ -16,7 +16,7 @@ import pytest
 
 import ocibridge
 from ocibridge.oci import Descriptor, parse_reference
-from ocibridge.operations.sources import open_store
+from ocibridge.stores.opening import open_store
 from ocibridge.stores.registry import RegistryStore
 from ocibridge.stores.registry.options import Timeouts
 

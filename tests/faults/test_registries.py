@@ -9,8 +9,8 @@ import pytest
 
 import ocibridge
 from ocibridge.oci import parse_reference
-from ocibridge.operations.sources import open_store
 from ocibridge.settings import MiB
+from ocibridge.stores.opening import open_store
 
 from ..proxies import HttpProxy
 from ..stores.registry.fault_server import Reply

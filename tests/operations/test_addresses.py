@@ -10,7 +10,7 @@ import pytest
 
 import ocibridge
 from ocibridge.airgap import pack, unpack
-from ocibridge.operations.sources import open_store
+from ocibridge.stores.opening import open_store
 
 from ..registry import RegistryServer
 from .conftest import FIXTURES, IDENTITY

@@ -12,8 +12,8 @@ import pytest
 import ocibridge
 from ocibridge.oci import MEDIA_TYPE_DOCKER_MANIFEST, LayoutReference, RegistryReference, parse_reference
 from ocibridge.operations.copy import copy
-from ocibridge.operations.sources import open_store
 from ocibridge.stores.layout import LayoutStore
+from ocibridge.stores.opening import open_store
 from ocibridge.stores.registry import RegistryOptions, RegistryStore
 
 from ..registry import PASSWORD, USER, RegistryServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ocibridge.oci import parse_reference
-from ocibridge.operations.sources import open_store
+from ocibridge.stores.opening import open_store
 from ocibridge.volume.predict import predict
 from ocibridge.volume.reports import Prediction
 

@@ -67,12 +67,14 @@ def test_a_manifest_is_deleted_with_its_tags(store: Store) -> None:
 def test_a_new_place_is_known_as_one(registry: RegistryServer, repository: str, tmp_path: Path) -> None:
     with RegistryStore(RegistryReference(registry.host, repository)) as store:
         assert store.is_new()
-        assert store.place == f"http://{registry.host}"
+        assert store.capabilities.mount_scope == f"http://{registry.host}"
         MODEL.push(store, "v1")
         assert not store.is_new()
     layout = LayoutStore(tmp_path / "it", create=True)
-    assert not layout.is_new()  # to look costs nothing there
-    assert layout.place == layout.name
+    assert layout.is_new()
+    OTHER.push(layout, None)
+    assert not layout.is_new()
+    assert layout.capabilities.mount_scope == layout.name
 
 
 def test_a_batch_of_an_archive_is_whole_or_nothing(tmp_path: Path) -> None:

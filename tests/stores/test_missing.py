@@ -17,9 +17,9 @@ from ocibridge.airgap import pack
 from ocibridge.cli.main import main
 from ocibridge.errors import NotFound, StoreError
 from ocibridge.oci import RegistryReference, parse_reference
-from ocibridge.operations.sources import open_store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.missing import closest, naming_tags, some_tags
+from ocibridge.stores.opening import open_store
 from ocibridge.stores.registry import RegistryOptions, RegistryStore
 from ocibridge.stores.registry.options import Retry
 

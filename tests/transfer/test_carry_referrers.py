@@ -261,7 +261,7 @@ def test_a_registry_with_the_api(target: RegistryStore, tmp_path: Path) -> None:
         server.on("GET", f"/v2/r/referrers/{sbom.digest}", Reply(200, Index(manifests=[]).to_json(), kinds))
         with RegistryStore(RegistryReference(server.host, "r")) as api:
             assert GraphCopier(api, target).carry("v1", "v1").referrers == 1
-            assert not api.referrers_by_tag
+            assert not api.capabilities.referrers_by_tag
         assert not [each for each in server.seen if "sha256-" in each.path]
     assert listed(target, made.digest) == {sbom.digest}
 

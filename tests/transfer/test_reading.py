@@ -18,6 +18,7 @@ from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, i
 from ocibridge.layers import LayerDigests, OnePass, StoredLayer
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import SMALL_FILE
+from ocibridge.stores.base import BlobStream
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import DigestCache, Published, publish
 from ocibridge.transfer import cache as module
@@ -84,7 +85,7 @@ def layers_of(store: LayoutStore, tag: str = "v1") -> Sequence[StoredLayer]:
 def expected(source: Source, tmp_path: Path, options: PlanOptions) -> Published:
     """What a push gives that knows nothing and hashes first."""
     store = layout(tmp_path, "expected")
-    store.streams = lambda: False  # type: ignore[method-assign]
+    store.is_new = lambda: False  # type: ignore[method-assign]
     return publish(draft(source.model(), options), store, "v1")
 
 
@@ -228,11 +229,11 @@ def test_a_source_that_changes_while_it_is_streamed(tmp_path: Path, cache: Diges
     source = Source(tmp_path / "w", promised=True)
 
     class Changing(LayoutStore):
-        def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+        def stream_blob(self, stream: BlobStream, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
             with open(source.path, "r+b") as file:
                 file.seek(SMALL_FILE)
                 file.write(b"changed")
-            return super().stream_blob(reading, key, on_bytes)
+            return super().stream_blob(stream, key, on_bytes)
 
     model = source.model()
     store = Changing(tmp_path / "layout", create=True)
@@ -247,8 +248,8 @@ def test_a_source_that_changes_while_it_is_streamed(tmp_path: Path, cache: Diges
 
 def test_a_stream_that_fails_is_pushed_with_its_digest(tmp_path: Path, source: Source, cache: DigestCache) -> None:
     class Refusing(LayoutStore):
-        def stream_blob(self, reading: OnePass, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
-            next(reading)
+        def stream_blob(self, stream: BlobStream, key: str | None, on_bytes: ByteCount = ignore_bytes) -> bool:
+            next(stream)
             return False
 
     store, progress = Refusing(tmp_path / "layout", create=True), Recording()

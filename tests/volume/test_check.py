@@ -13,8 +13,8 @@ import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.errors import NotFound, UsageError
 from ocibridge.oci import parse_reference
-from ocibridge.operations.sources import open_store
 from ocibridge.stores.layout import LayoutStore
+from ocibridge.stores.opening import open_store
 from ocibridge.volume.check import volume_check
 from ocibridge.volume.predict import predict
 

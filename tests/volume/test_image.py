@@ -22,8 +22,8 @@ import ocibridge
 from ocibridge import settings
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json, parse_reference
-from ocibridge.operations.sources import open_store
 from ocibridge.stores.base import Store
+from ocibridge.stores.opening import open_store
 
 from ..formats.ollama.samples import unpack_store
 from ..registry import RegistryServer, registry_server

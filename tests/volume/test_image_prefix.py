@@ -12,7 +12,7 @@ import pytest
 
 import ocibridge
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, parse_reference
-from ocibridge.operations.sources import open_store
+from ocibridge.stores.opening import open_store
 
 from ..formats.ollama.samples import tree as ollama_tree
 from ..formats.ollama.samples import unpack_store

@@ -17,7 +17,7 @@ import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.errors import FormatError, NotFound, UsageError
 from ocibridge.oci import parse_reference
-from ocibridge.operations.sources import open_store
+from ocibridge.stores.opening import open_store
 from ocibridge.volume.emit import to_yaml
 from ocibridge.volume.kinds import KINDS
 from ocibridge.volume.manifests import volume_manifest

@@ -26,7 +26,7 @@ from oras.container import Container
 from ...errors import FormatError, OcibridgeError, StoreError, UsageError, writing
 from ...io.content import FileContent, Reader, chunks, fsync
 from ...oci import MEDIA_TYPE_MANIFEST, Descriptor, media_type_of, parse_digest, parse_json
-from ..base import VerifiedReader
+from ..verified import VerifiedReader
 from .auth import repository_scope
 from .distribution import ACCEPTED_MANIFESTS, DistributionClient
 from .hosts import Hosts

@@ -51,6 +51,12 @@ class Hosts:
                 found[host.name] = found[host.name] + host.stats if host.name in found else host.stats
             return found
 
+    def interrupt(self) -> None:
+        """Break every connection to every host; see `Host.interrupt`."""
+        with self._lock:
+            for host in self._hosts.values():
+                host.interrupt()
+
     def close(self) -> None:
         """Close every host."""
         with self._lock:

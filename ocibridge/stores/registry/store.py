@@ -29,8 +29,9 @@ class RegistryStore(VerifiedStore):
         reference: Host and repository; its tag and digest do not matter here.
         options: How to reach the host.
         hosts: What is known of hosts, to share with other stores; whoever made it closes it. None makes its own.
-        accept: Media types of manifests to ask for.
+        accept: Media types of manifests to ask for; empty: all that are known.
         notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
+        shared: Whether other work goes on over the same connections when this store is interrupted.
 
     Attributes:
         client: Who speaks to the registry.
@@ -45,11 +46,13 @@ class RegistryStore(VerifiedStore):
         reference: RegistryReference,
         options: RegistryOptions | None = None,
         hosts: Hosts | None = None,
-        accept: tuple[str, ...] = ACCEPTED_MANIFESTS,
+        accept: tuple[str, ...] = (),
         notes: Path | None = None,
+        shared: bool = False,
     ) -> None:
-        self._accept = accept
+        self._accept = accept or ACCEPTED_MANIFESTS
         self.notes = notes
+        self._shared = shared
         self.name = reference.name
         self.options = options or RegistryOptions()
         self.limits = self.options.limits
@@ -142,8 +145,9 @@ class RegistryStore(VerifiedStore):
         return [f"{self.host.name} says: {text}" for text in self.host.warnings]
 
     def interrupt(self) -> None:
-        """Break all connections to the host; see `Store.interrupt`."""
-        self.host.interrupt()
+        """Break all connections to the host, unless they are shared; see `Store.interrupt` and `Hosts.interrupt`."""
+        if not self._shared:
+            self.host.interrupt()
 
     def close(self) -> None:
         """Give back connections, unless they are shared."""

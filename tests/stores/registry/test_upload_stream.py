@@ -71,7 +71,7 @@ def test_what_is_refused_is_pushed_with_its_digest(
     with OnePass(layer(BytesContent(DATA))) as another:
         assert not store.stream_blob(another, None)
     assert len(server.requests("PATCH")) == 1
-    assert not store.streams()
+    assert not store.capabilities.streams
 
 
 def test_an_early_refusal(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
@@ -145,6 +145,6 @@ def test_only_new_repositories_of_hosts_that_take_it_are_streamed_to(
         (Reply(403), False),
     ):
         server.on("GET", "/v2/r/tags/list", answer)
-        assert store.streams() is expected
+        assert store.is_new() is expected
     for host in ("ghcr.io", "europe-docker.pkg.dev", "eu.gcr.io", "gcr.io", "1.dkr.ecr.eu-west-1.amazonaws.com"):
-        assert not make_store(host=host).streams()
+        assert not make_store(host=host).capabilities.streams
