@@ -163,7 +163,7 @@ def test_the_first_error_stops_the_others(store: LayoutStore, monkeypatch: pytes
             ModelFile("b", Role.WEIGHT, Broken(), sha256="0" * 64),
         ),
     )
-    monkeypatch.setattr(store, "streams", lambda: streams)
+    monkeypatch.setattr(store, "is_new", lambda: streams)
     with pytest.raises(IntegrityError, match="'b' has the sha256"):
         publish(draft(model, PlanOptions()), store, "v1")
     assert endless.closed.is_set()
