@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from .operations.inspect import inspect
     from .operations.inspected import InspectReport
     from .operations.login import login, logout
+    from .operations.options import (
+        ConvertOptions,
+        CopyOptions,
+        InspectOptions,
+        PullOptions,
+        PushOptions,
+        VerifyOptions,
+    )
     from .operations.pull import pull
     from .operations.push import push
     from .operations.reports import (
@@ -76,6 +84,10 @@ _HOMES = {
     "RegistryOptions": "stores.registry",
     "Progress": "transfer",
     "Task": "transfer",
+    **dict.fromkeys(
+        ("ConvertOptions", "CopyOptions", "InspectOptions", "PullOptions", "PushOptions", "VerifyOptions"),
+        "operations.options",
+    ),
     "convert": "operations.convert",
     "copy": "operations.copy",
     "inspect": "operations.inspect",
@@ -107,10 +119,13 @@ _HOMES = {
 
 __all__ = [
     "AuthenticationError",
+    "ConvertOptions",
     "ConvertReport",
+    "CopyOptions",
     "CopyReport",
     "DestinationError",
     "FormatError",
+    "InspectOptions",
     "InspectReport",
     "IntegrityError",
     "InvalidReference",
@@ -122,7 +137,9 @@ __all__ = [
     "OcibridgeError",
     "PrepareReport",
     "Progress",
+    "PullOptions",
     "PullReport",
+    "PushOptions",
     "PushReport",
     "RegistryOptions",
     "RewriteReport",
@@ -132,6 +149,7 @@ __all__ = [
     "StoreError",
     "Task",
     "UsageError",
+    "VerifyOptions",
     "VerifyReport",
     "VolumeCheckReport",
     "VolumeManifestReport",

@@ -93,9 +93,10 @@ def option(
 
 
 def fields_of(kind: type[Options]) -> tuple[Option, ...]:
-    """The options of a type, in the order of its fields, with their names and flags."""
+    """The options of a type, its own before those that it has from its bases, with their names and flags."""
+    order = [name for each in kind.__mro__ for name in vars(each).get("__annotations__", ())]
     found = []
-    for each in fields(kind):
+    for each in sorted(fields(kind), key=lambda each: order.index(each.name)):
         said = each.metadata.get(_KEY)
         if said is not None:
             no = "no-" if said.default is True else ""
@@ -121,11 +122,13 @@ class Options:
 
 
 def _checked(said: Option, value: Any) -> Any:
+    if value is said.default:
+        return value
     if said.repeat is True:
         if isinstance(value, str):
             raise UsageError(f"{said.name} is a list, and {value!r} is none", hint="give a list of texts")
         return tuple(_chosen(said, each) for each in value)
-    return value if value is said.default else _chosen(said, value)
+    return _chosen(said, value)
 
 
 def _chosen(said: Option, value: Any) -> Any:
@@ -135,6 +138,23 @@ def _chosen(said: Option, value: Any) -> Any:
     if word not in said.choices:
         raise UsageError(f"{said.name} cannot be {word!r}", hint=f"give one of: {', '.join(said.choices)}")
     return said.enum(word) if said.enum else word
+
+
+def shared(kind: type[_T], options: Options, **changes: Any) -> _T:
+    """Options of another type: the fields that both have, and `changes`."""
+    both = {each.name for each in fields(kind)} & {each.name for each in fields(options)}
+    return kind(**{name: getattr(options, name) for name in both} | changes)
+
+
+def count(text: str) -> int:
+    """A whole number of 1 or more, for `parse`.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text)):
+        raise ValueError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
 
 
 def from_mapping(kind: type[_T], values: Mapping[str, Any], owner: str) -> _T:

@@ -221,7 +221,9 @@ def test_disk_use_counts_folders_in_folders(tmp_path: Path) -> None:
 def test_the_carton_is_one_and_its_weights_are_the_largest_layers(tmp_path: Path) -> None:
     make_carton(tmp_path / "model.carton", [MiB, MiB])
     assert ocibridge.verify(tmp_path / "model.carton").identity
-    ocibridge.push(tmp_path / "model.carton", f"oci:{tmp_path / 'layout'}:v1", layers="raw-files")
+    ocibridge.push(
+        tmp_path / "model.carton", f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(layers="raw-files")
+    )
     blobs = blobs_of(tmp_path / "layout", 2)
     assert [blob.path.stat().st_size for blob in blobs] == [MiB, MiB]
     assert blobs[0].digest != blobs[1].digest

@@ -32,7 +32,9 @@ print(ocibridge.push(sys.argv[1], sys.argv[2]).digest)
 
 @pytest.mark.parametrize(("layers", "compress"), GOLDEN)
 def test_golden_digests(layers: str, compress: str, tmp_path: Path) -> None:
-    pushed = ocibridge.push(FIXTURES / "digits.carton", f"oci:{tmp_path}/x:v1", layers=layers, compress=compress)
+    pushed = ocibridge.push(
+        FIXTURES / "digits.carton", f"oci:{tmp_path}/x:v1", ocibridge.PushOptions(layers=layers, compress=compress)
+    )
     assert pushed.digest == GOLDEN[layers, compress]
 
 

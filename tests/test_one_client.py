@@ -224,9 +224,9 @@ def test_a_push_that_was_stopped(
     name = f"{target.host}/{repository}:v1"
     large(folder, repository)
     with nothing_passes_by(target), pytest.raises(KeyboardInterrupt):
-        ocibridge.push(folder, name, layers="raw-files", progress=_Stops(12 * MiB))
+        ocibridge.push(folder, name, ocibridge.PushOptions(layers="raw-files"), progress=_Stops(12 * MiB))
     with nothing_passes_by(target) as again:
-        ocibridge.push(folder, name, layers="raw-files")
+        ocibridge.push(folder, name, ocibridge.PushOptions(layers="raw-files"))
     assert again.seen("GET", "/blobs/uploads/")
 
 
@@ -264,7 +264,7 @@ def test_a_resumed_upload(
 
 def test_copy_and_volumes(source: RegistryServer, target: RegistryServer, repository: str, folder: Path) -> None:
     there, here = f"{source.host}/{repository}:v1", f"{target.host}/{repository}:v1"
-    ocibridge.push(folder, there, layers="raw-files")
+    ocibridge.push(folder, there, ocibridge.PushOptions(layers="raw-files"))
     with nothing_passes_by(source, target) as copied:
         run("copy", there, here)
     assert {host for host, _, _ in copied.sent} == {source.host, target.host}

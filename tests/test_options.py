@@ -31,14 +31,14 @@ class Paint(Common):
     rooms: Sequence[str] = option((), help="which", metavar="ROOM", repeat=True, flag=("--room", "--chamber"))
 
 
-def test_fields_in_their_order_with_their_flags() -> None:
+def test_own_fields_come_first_each_with_its_flags() -> None:
     assert [(each.name, each.flags) for each in fields_of(Paint)] == [
-        ("cache", ("--no-cache",)),
         ("colour", ("--colour",)),
         ("method", ("--method",)),
         ("rooms", ("--room", "--chamber")),
+        ("cache", ("--no-cache",)),
     ]
-    assert [each.choices for each in fields_of(Paint)] == [None, ("red", "blue"), ("brush", "spray"), None]
+    assert [each.choices for each in fields_of(Paint)] == [("red", "blue"), ("brush", "spray"), None, None]
 
 
 def test_values_of_an_enum_become_its_members() -> None:

@@ -33,7 +33,7 @@ def test_the_files_are_what_the_types_say(name: str) -> None:
 @pytest.mark.parametrize("options", [{}, {"layers": "raw-files"}, {"compress": "zstd"}], ids=str)
 def test_every_document_follows_its_schema(options: dict[str, Any], tmp_path: Path) -> None:
     layout = tmp_path / "layout"
-    pushed = ocibridge.push(DIGITS, f"oci:{layout}:v1", **options)
+    pushed = ocibridge.push(DIGITS, f"oci:{layout}:v1", ocibridge.PushOptions(**options))
     pulled = ocibridge.pull(pushed.reference, tmp_path / "back")
     check("push", json.loads(pushed.to_json()))
     check("pull", json.loads(pulled.to_json()))

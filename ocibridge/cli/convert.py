@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> None:
     links = options.links_options(args)
     box = options.box_options(args)
     from ..operations.convert import convert
+    from ..operations.options import ConvertOptions
     from ..operations.reports import RewriteReport
     from .progress import shown
 
@@ -55,14 +56,12 @@ def run(args: argparse.Namespace) -> None:
         report = convert(
             args.source,
             args.target,
-            dialect=args.dialect,
+            ConvertOptions(
+                dialect=args.dialect, cache=args.cache, reading=links, **box, **options.transfer_options(args)
+            ),
             on_losses=losses,
-            cache=args.cache,
             registry=registry,
             progress=progress,
-            **links,
-            **box,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
     source_registry = _source_options(args)
     registry = options.registry_options(args)
     from ..operations.copy import copy
+    from ..operations.options import CopyOptions
     from .progress import shown
 
     started = time.monotonic()
@@ -83,12 +84,10 @@ def run(args: argparse.Namespace) -> None:
         report = copy(
             args.references[0],
             args.references[1],
-            **copy_many.belongings(args),
-            full=args.full,
+            CopyOptions(full=args.full, **copy_many.belongings(args), **options.transfer_options(args)),
             registry=registry,
             source_registry=source_registry,
             progress=progress,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

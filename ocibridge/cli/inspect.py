@@ -38,8 +38,9 @@ def run(args: argparse.Namespace) -> None:
     links = options.links_options(args)
     registry = options.registry_options(args)
     from ..operations.inspect import inspect
+    from ..operations.options import InspectOptions
 
-    report = inspect(args.subject, registry=registry, **links)
+    report = inspect(args.subject, InspectOptions(reading=links), registry=registry)
     if args.json:
         result(report.to_json())
         return

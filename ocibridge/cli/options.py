@@ -117,13 +117,8 @@ def box_options(args: argparse.Namespace) -> dict[str, Any]:
             "a new carton needs a runner and the framework versions it runs",
             hint="give both, --runner-name and --framework-version",
         )
-    return {
-        "as_format": args.as_format,
-        "zip_method": args.zip_method,
-        "force": args.force,
-        "runner": runner,
-        "hooks": args.hooks,
-    }
+    writing = {"zip_method": args.zip_method, "runner": runner, "hooks": args.hooks}
+    return {"as_format": args.as_format, "force": args.force, "writing": writing}
 
 
 def add_platform(parser: Parser) -> None:

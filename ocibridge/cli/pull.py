@@ -47,6 +47,7 @@ def add(commands: options.Commands[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Restore, and print the pinned reference of what was pulled."""
     registry = options.registry_options(args)
+    from ..operations.options import PullOptions
     from ..operations.pull import pull
     from .progress import shown
 
@@ -55,12 +56,10 @@ def run(args: argparse.Namespace) -> None:
         report = pull(
             args.source,
             args.dest,
-            **options.box_options(args),
+            PullOptions(thin=args.thin, **options.box_options(args), **options.transfer_options(args)),
             on_losses=losses,
-            thin=args.thin,
             registry=registry,
             progress=progress,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

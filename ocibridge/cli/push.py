@@ -115,6 +115,7 @@ def run(args: argparse.Namespace) -> None:
     roles = role_rules(args.role)
     links = options.links_options(args)
     registry = options.registry_options(args)
+    from ..operations.options import PushOptions
     from ..operations.push import push
     from .progress import shown
 
@@ -123,23 +124,23 @@ def run(args: argparse.Namespace) -> None:
         report = push(
             args.source,
             args.target,
-            layers=args.layers,
-            compress=args.compress,
-            dialect=args.dialect,
-            exact=args.exact,
-            annotations=annotations,
-            created=args.created,
-            roles=roles,
-            strip_from=args.strip_from,
-            also=args.also,
-            prefix=args.prefix,
-            **options.image_options(args),
-            mount_from=args.mount_from,
-            cache=args.cache,
+            PushOptions(
+                layers=args.layers,
+                compress=args.compress,
+                dialect=args.dialect,
+                exact=args.exact,
+                annotations=annotations,
+                created=args.created,
+                reading={"roles": roles, "strip_from": args.strip_from, **links},
+                also=args.also,
+                prefix=args.prefix,
+                **options.image_options(args),
+                mount_from=args.mount_from,
+                cache=args.cache,
+                **options.transfer_options(args),
+            ),
             registry=registry,
             progress=progress,
-            **links,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

@@ -37,17 +37,16 @@ def run(args: argparse.Namespace) -> None:
     """Verify, and print what holds."""
     links = options.links_options(args)
     registry = options.registry_options(args)
+    from ..operations.options import VerifyOptions
     from ..operations.verify import verify
     from .progress import shown
 
     with shown(args) as progress:
         report = verify(
             args.subject,
-            manifest_only=args.manifest_only,
+            VerifyOptions(manifest_only=args.manifest_only, reading=links, **options.transfer_options(args)),
             registry=registry,
             progress=progress,
-            **links,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

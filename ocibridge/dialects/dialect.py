@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from ..errors import UsageError
+from .choices import Dialect
 from .cnai import Cnai, Modelpack
 from .draft import DraftDialect
 from .vocabulary import ManifestDialect
-
-
-class Dialect(str, Enum):
-    """Which specification a manifest follows (`--dialect`)."""
-
-    CNAI = "cnai"
-    DRAFT = "draft"
-    MODELPACK = "modelpack"
 
 
 def dialect_of(dialect: Dialect | str, *, bare_raw: bool = False) -> ManifestDialect:

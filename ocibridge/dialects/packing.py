@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from ..errors import FormatError, UsageError
@@ -12,23 +11,7 @@ from ..layers import Encoding, Layer
 from ..model import ModelFile, Role
 from ..paths import check_path
 from ..settings import MAX_LAYERS, SMALL_FILE
-
-
-class Layers(str, Enum):
-    """How files become layers (`--layers`)."""
-
-    TAR = "tar"
-    RAW = "raw"
-    RAW_FILES = "raw-files"
-
-
-class Compress(str, Enum):
-    """How tar layers are compressed (`--compress`)."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    ZSTD = "zstd"
-
+from .choices import Compress, Layers
 
 _TAR = {Compress.NONE: Encoding.TAR, Compress.GZIP: Encoding.TAR_GZIP, Compress.ZSTD: Encoding.TAR_ZSTD}
 

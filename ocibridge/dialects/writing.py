@@ -15,10 +15,11 @@ from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
 from ..settings import DEFAULT_LIMITS, MAX_LAYERS, Limits
 from . import annotations as keys
+from .choices import Compress, Layers
 from .cnai import Cnai
 from .config import rfc3339
 from .dialect import dialect_of
-from .packing import Compress, Layers, Packed, pack, under
+from .packing import Packed, pack, under
 from .reading import StoredArtifact
 from .vocabulary import FinishedLayer, ManifestDialect
 

@@ -7,30 +7,32 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from .. import settings
 from ..dialects import annotations as keys
+from ..dialects.choices import Dialect
 from ..dialects.config import dropped_keys
-from ..dialects.dialect import Dialect, dialect_of
+from ..dialects.dialect import dialect_of
 from ..dialects.reading import StoredArtifact
 from ..dialects.vocabulary import ManifestDialect
 from ..dialects.writing import repack, reword
 from ..errors import InvalidReference, UsageError
-from ..formats.base import ReadOptions, Runner
 from ..layers import BuiltManifest, Encoding, Layer, ManifestPlan, StoredLayer
 from ..model import ModelFile, Role
 from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
 from ..oci.reference import web_address
+from ..options import shared
 from ..stores.base import Store
 from ..stores.content import BlobContent
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, LayerBytes, Progress, describe_all, publish, publish_sealed
 from .artifacts import Fetched, fetch_artifact
+from .options import ConvertOptions, PullOptions, PushOptions
 from .pull import pull
 from .push import push
-from .reports import ConvertReport, PullReport, RewriteReport, pushed_layers
+from .reports import ConvertReport, PullReport, PushReport, RewriteReport, pushed_layers
 from .rewrite import rewrite
 from .sources import OLLAMA, formats, other_side, path_or_reference, subject_of
 from .targets import FOLDER
@@ -39,58 +41,13 @@ if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
 
 
-@overload
 def convert(
     source: str | os.PathLike[str] | Reference,
     target: str | os.PathLike[str] | Reference,
+    options: ConvertOptions = ConvertOptions(),
     *,
-    dialect: Dialect | str,
-    fetch_links: bool = ...,
-    links_hosts: Sequence[str] = ...,
-    cache: bool = ...,
-    registry: RegistryOptions | None = ...,
-    concurrency: int = ...,
-    progress: Progress | None = ...,
-) -> ConvertReport: ...
-
-
-@overload
-def convert(
-    source: str | os.PathLike[str] | Reference,
-    target: str | os.PathLike[str] | Reference,
-    *,
-    dialect: Dialect | str | None = ...,
-    as_format: str | None = ...,
-    zip_method: str = ...,
-    force: bool = ...,
-    runner: Runner | None = ...,
-    hooks: str | os.PathLike[str] | None = ...,
-    fetch_links: bool = ...,
-    links_hosts: Sequence[str] = ...,
-    on_losses: Callable[[Sequence[str]], None] | None = ...,
-    cache: bool = ...,
-    registry: RegistryOptions | None = ...,
-    concurrency: int = ...,
-    progress: Progress | None = ...,
-) -> ConvertReport | PullReport | RewriteReport: ...
-
-
-def convert(
-    source: str | os.PathLike[str] | Reference,
-    target: str | os.PathLike[str] | Reference,
-    *,
-    dialect: Dialect | str | None = None,
-    as_format: str | None = None,
-    zip_method: str = "stored",
-    force: bool = False,
-    runner: Runner | None = None,
-    hooks: str | os.PathLike[str] | None = None,
-    fetch_links: bool = False,
-    links_hosts: Sequence[str] = (),
     on_losses: Callable[[Sequence[str]], None] | None = None,
-    cache: bool = True,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> ConvertReport | PullReport | RewriteReport:
     """Make another box or artifact of a model, where that can hold it.
@@ -104,18 +61,9 @@ def convert(
     Args:
         source: A path, `ollama:NAME[:TAG]`, `ollama://HOST/NAMESPACE/NAME[:TAG]` or a reference.
         target: A path, `ollama:NAME[:TAG]` or a reference, whose tag defaults to `latest`.
-        dialect: `cnai`, `draft` or `modelpack`, for a target that is a reference.
-        as_format: See `pull`.
-        zip_method: See `pull`.
-        force: See `pull`.
-        runner: See `pull`.
-        hooks: See `pull`.
-        fetch_links: See `push`.
-        links_hosts: See `push`.
+        options: How the source is read, and what is written.
         on_losses: Told what a box cannot express, before anything is written; the report has it too.
-        cache: See `push`.
         registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
-        concurrency: Blobs that move at the same time.
         progress: Told what happens.
 
     Raises:
@@ -127,34 +75,26 @@ def convert(
         StoreError: one of the stores refused something.
 
     Example:
-        >>> convert("localhost:5000/digits:v1", "localhost:5000/digits:cncf", dialect="modelpack")  # doctest: +SKIP
+        >>> options = ConvertOptions(dialect="modelpack")
+        >>> convert("localhost:5000/digits:v1", "localhost:5000/digits:cncf", options)  # doctest: +SKIP
     """
     origin, goal = subject_of(source), _target_of(target)
-    common: dict[str, Any] = {"registry": registry, "concurrency": concurrency, "progress": progress}
-    boxed: dict[str, Any] = {
-        "as_format": as_format,
-        "zip_method": zip_method,
-        "force": force,
-        "runner": runner,
-        "hooks": hooks,
-        "on_losses": on_losses,
-    }
     if not isinstance(goal, RegistryReference | LayoutReference):
-        if dialect:
+        if options.dialect:
             raise UsageError("--dialect is for artifacts", hint="leave it out, or give a reference as the target")
         if isinstance(origin, RegistryReference | LayoutReference):
-            return pull(origin, goal, **boxed, **common)
-        reading = ReadOptions(fetch_links, tuple(links_hosts))
-        return rewrite(_as_given(source), goal, reading=reading, **boxed, **common)
+            writing = shared(PullOptions, options)
+            return pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress)
+        return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
     if not isinstance(origin, RegistryReference | LayoutReference):
-        links: dict[str, Any] = {"fetch_links": fetch_links, "links_hosts": links_hosts}
-        return _published(_as_given(source), goal, dialect or Dialect.CNAI, {**links, **common, "cache": cache})
-    if dialect is None:
+        packing = shared(PushOptions, options, dialect=options.dialect or Dialect.CNAI)
+        return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
+    if options.dialect is None:
         raise UsageError(
             "it is not said which dialect the artifact shall be converted to",
             hint="add --dialect cnai, draft or modelpack",
         )
-    return _reworded(origin, goal, dialect, cache, registry, concurrency, progress)
+    return _reworded(origin, goal, options.dialect, options, registry, progress)
 
 
 def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Reference:
@@ -179,17 +119,14 @@ def _as_given(source: str | os.PathLike[str] | Reference) -> str | os.PathLike[s
     return source
 
 
-def _published(
-    source: str | os.PathLike[str], goal: Reference, dialect: Dialect | str, options: dict[str, Any]
-) -> ConvertReport:
-    done = push(source, goal, dialect=dialect, **options)
+def _published(source: str | os.PathLike[str] | Reference, done: PushReport, options: PushOptions) -> ConvertReport:
     return ConvertReport(
         source=str(source),
         source_dialect=None,
         reference=done.reference,
         digest=done.digest,
         tag=done.tag,
-        dialect=Dialect(dialect).value,
+        dialect=Dialect(options.dialect).value,
         identity=done.identity,
         format=done.format,
         layers=done.layers,
@@ -201,9 +138,8 @@ def _reworded(
     reference: Reference,
     goal: Reference,
     dialect: Dialect | str,
-    cache: bool,
+    options: ConvertOptions,
     registry: RegistryOptions | None,
-    concurrency: int,
     progress: Progress | None,
 ) -> ConvertReport:
     if goal.digest:
@@ -212,17 +148,19 @@ def _reworded(
     with ExitStack() as stack:
         same = goal.name == reference.name
         hosts = stack.enter_context(Hosts())
-        notes = settings.cache_dir() if cache else None
+        notes = settings.cache_dir() if options.cache else None
         store = stack.enter_context(
             open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same, notes=notes)
         )
         fetched = fetch_artifact(store, reference)
-        plan = plan_rewording(fetched, store, dialect, concurrency, progress)
+        plan = plan_rewording(fetched, store, dialect, options.concurrency, progress)
         place = store
         if not same:
             place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
         digests = stack.enter_context(DigestCache(notes))
-        return reword_into(plan, fetched, store, reference, place, goal, dialect, digests, concurrency, progress)
+        return reword_into(
+            plan, fetched, store, reference, place, goal, dialect, digests, options.concurrency, progress
+        )
 
 
 Rewording = ManifestPlan | tuple[BuiltManifest, list[LayerBytes]]

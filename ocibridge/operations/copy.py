@@ -16,9 +16,11 @@ from ..stores.missing import naming_tags
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress
-from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
+from ..transfer.copygraph import CopyOptions as GraphOptions
+from ..transfer.copygraph import CopyResult, GraphCopier
 from ..transfer.graph import Node, read_node
 from ..transfer.session import CopySession
+from .options import CopyOptions
 from .reports import CopiedCompanion, CopyReport
 from .sources import other_side
 
@@ -32,16 +34,11 @@ COMPANIONS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
 def copy(
     source: str | Reference,
     target: str | Reference,
+    options: CopyOptions = CopyOptions(),
     *,
-    platforms: Sequence[str] = (),
-    referrers: bool = True,
-    digest_tags: bool = True,
-    companions: bool = True,
-    full: bool = False,
     before: Callable[[Node], None] | None = None,
     registry: RegistryOptions | None = None,
     source_registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> CopyReport:
     """Copy an artifact, image or index, byte for byte, with what refers to it.
@@ -52,16 +49,10 @@ def copy(
     Args:
         source: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
         target: The same. Without tag or digest, it gets the tag of the source.
-        platforms: `OS/ARCHITECTURE[/VARIANT]` wanted of an index, which keeps its bytes and so names the others, too;
-            not every registry takes that. None: all.
-        referrers: Whether what refers to it comes along: signatures, SBOMs and the like, and what refers to them.
-        digest_tags: Whether tags that begin with `sha256-<hex>` come along, under which older tools keep such things.
-        companions: Whether the image and the Ollama model beside it come along (`TAG-image`, `TAG-ollama`).
-        full: Whether every blob is looked for, even where the target has the manifest, to repair what is broken.
+        options: What of it is copied. Not every registry takes an index without some of its platforms.
         before: Called with the root before anything moves; what it raises ends the copy.
         registry: How to reach the target; the source, too, where it is on the same host, or alone in a registry.
         source_registry: How to reach the source.
-        concurrency: Blobs that move at the same time.
         progress: Told what happens.
 
     Returns:
@@ -80,12 +71,12 @@ def copy(
     """
     origin = parse_reference(source) if isinstance(source, str) else source
     goal = _goal(origin, parse_reference(target) if isinstance(target, str) else target)
-    options = CopyOptions(
-        platforms=tuple(platforms),
-        referrers=referrers,
-        digest_tags=digest_tags,
-        full=full,
-        concurrency=concurrency,
+    graph = GraphOptions(
+        platforms=tuple(options.platforms or ()),
+        referrers=options.referrers,
+        digest_tags=options.digest_tags,
+        full=options.full,
+        concurrency=options.concurrency,
         before=before,
     )
     if source_registry is None:
@@ -97,10 +88,10 @@ def copy(
             with naming_tags(home, origin.version):
                 home.resolve(origin.version)  # what is not there makes no new layout
         place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
-        carrier = GraphCopier(home, place, options, CopySession(), progress)
+        carrier = GraphCopier(home, place, graph, CopySession(), progress)
         with place.batch():
             root = carrier.carry(origin.version, goal.tag)
-            found = carry_companions(carrier, origin, goal, root) if companions else []
+            found = carry_companions(carrier, origin, goal, root) if options.companions else []
         warnings = dict.fromkeys([*root.warnings, *(text for _, each in found for text in each.warnings)])
         return _report(origin, goal, root, found, [*warnings, *dict.fromkeys([*home.warnings, *place.warnings])])
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import settings
+from ..dialects.choices import Compress, Layers
 from ..dialects.image import Image, ImageLayer, image_layer, image_of, parse_platforms
-from ..dialects.packing import ROLE_ORDER, Compress, Layers, Packed, pack, under
+from ..dialects.packing import ROLE_ORDER, Packed, pack, under
 from ..dialects.reading import StoredArtifact
 from ..errors import LimitError
 from ..io.content import BytesContent, Content

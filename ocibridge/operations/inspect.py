@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..formats.base import ReadOptions
 from ..oci import Reference
 from ..stores.opening import open_store
 from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
-from .sources import open_source, subject_of
+from .options import InspectOptions
+from .sources import open_source, read_options, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 
 def inspect(
     subject: str | os.PathLike[str] | Reference,
+    options: InspectOptions = InspectOptions(),
     *,
-    fetch_links: bool = False,
-    links_hosts: Sequence[str] = (),
     registry: RegistryOptions | None = None,
 ) -> InspectReport:
     """Describe a model or an artifact: metadata, files with role, size and sha256, layers, identity.
@@ -30,8 +28,7 @@ def inspect(
 
     Args:
         subject: A path, a model of Ollama (see `push`), or a reference.
-        fetch_links: Whether files that a carton only links to are fetched, to learn their sizes.
-        links_hosts: Hosts that they may be fetched from; empty allows any.
+        options: How a source on disk is read.
         registry: Credentials and TLS.
 
     Raises:
@@ -41,7 +38,7 @@ def inspect(
     """
     found = subject_of(subject)
     if not isinstance(found, Reference):
-        with open_source(found, ReadOptions(fetch_links, tuple(links_hosts)), registry) as (model, _):
+        with open_source(found, read_options(options), registry) as (model, _):
             return path_report(str(found), model)
     from .artifacts import fetch_artifact
 

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .. import settings
-from ..formats.base import ReadOptions, Runner, StoredModel
+from ..formats.base import StoredModel
 from ..model import FileEntry, Model
 from ..transfer import Progress, refill
+from .options import ConvertOptions
 from .reports import RewriteReport
-from .sources import open_source, source_of
+from .sources import open_source, read_options, source_of
 from .targets import sink_for, write_options
 
 if TYPE_CHECKING:
@@ -22,44 +22,32 @@ if TYPE_CHECKING:
 def rewrite(
     source: str | os.PathLike[str],
     dest: str | os.PathLike[str],
+    options: ConvertOptions = ConvertOptions(),
     *,
-    as_format: str | None = None,
-    zip_method: str = "stored",
-    force: bool = False,
-    runner: Runner | None = None,
-    hooks: str | os.PathLike[str] | None = None,
     on_losses: Callable[[Sequence[str]], None] | None = None,
-    reading: ReadOptions | None = None,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> RewriteReport:
     """Write the model in one box as another box; see `convert`, which calls this.
 
     Args:
         source: As for `push`.
-        dest: As for `pull`; so are the other arguments.
-        as_format: See `pull`.
-        zip_method: See `pull`.
-        force: See `pull`.
-        runner: See `pull`.
-        hooks: See `pull`.
+        dest: As for `pull`.
+        options: How the source is read, and what is written.
         on_losses: See `pull`.
-        reading: How the source is read.
         registry: For a source in a registry that speaks Ollama's dialect.
-        concurrency: Files that move at the same time.
         progress: Told what happens.
 
     Raises:
         OcibridgeError: as for `push` and `pull`.
     """
-    options = write_options(zip_method, force, runner, hooks)
-    with open_source(source_of(source), reading or ReadOptions(), registry) as (model, _):
-        kind, sink = sink_for(dest, as_format, as_stored(model), options)
+    writing = write_options(options)
+    with open_source(source_of(source), read_options(options), registry) as (model, _):
+        kind, sink = sink_for(dest, options.as_format, as_stored(model), writing)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
-            identity = refill(model, sink, concurrency=concurrency, progress=progress)
+            identity = refill(model, sink, concurrency=options.concurrency, progress=progress)
     return RewriteReport(
         source=str(source),
         source_format=model.format,

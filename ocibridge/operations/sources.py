@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidReference, SourceError, UsageError, reading
 from ..formats.base import Format, ReadOptions, StoredModel, pick
 from ..formats.check import CheckSink
-from ..model import Model
+from ..model import Model, Role
 from ..oci import (
     Reference,
     RegistryReference,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..stores.base import Store
     from ..stores.registry import Hosts, RegistryOptions
     from .ollama import OllamaSource
+    from .options import SourceOptions
 
 OLLAMA = "ollama:"
 
@@ -57,6 +58,28 @@ def read_model(path: Path, options: ReadOptions) -> Model:
             hint=f"give one of: {', '.join(each.name for each in known)}",
         )
     return found.read(path, options)
+
+
+def read_options(options: SourceOptions, *, keep_archive: bool = False) -> ReadOptions:
+    """How a source is read, for its format.
+
+    Args:
+        options: What the user wants.
+        keep_archive: See `ReadOptions`.
+
+    Raises:
+        UsageError: no format has such an option.
+    """
+    given = dict(options.reading)
+    if "roles" in given:
+        given["roles"] = tuple((glob, Role(role)) for glob, role in given["roles"])
+    if "links_hosts" in given:
+        given["links_hosts"] = tuple(given["links_hosts"])
+    known = ("fetch_links", "links_hosts", "roles", "strip_from")
+    for name in given:
+        if name not in known:
+            raise UsageError(f"no format has an option {name}", hint=f"give one of: {', '.join(known)}")
+    return ReadOptions(**given, keep_archive=keep_archive, limits=options.limits)
 
 
 @contextmanager

@@ -9,24 +9,30 @@ from pathlib import Path
 
 from .. import settings
 from ..errors import UsageError
-from ..formats.base import Format, Runner, Sink, StoredModel, WriteOptions
+from ..formats.base import Format, Sink, StoredModel, WriteOptions
+from .options import TargetOptions
 from .sources import OLLAMA, formats
 
 FOLDER = "folder"
 
 
-def write_options(
-    zip_method: str, force: bool, runner: Runner | None, hooks: str | os.PathLike[str] | None
-) -> WriteOptions:
-    """The options of a write, checked.
+def write_options(options: TargetOptions) -> WriteOptions:
+    """How a target is written, for its format.
 
     Raises:
-        UsageError: there is no such zip method.
+        UsageError: no format has such an option, or there is no such zip method.
     """
-    if zip_method not in settings.ZIP_METHODS:
-        raise UsageError(f"{zip_method!r} is no zip method", hint=f"give one of: {', '.join(settings.ZIP_METHODS)}")
-    folder = None if hooks is None else Path(hooks)
-    return WriteOptions(zip_method=zip_method, force=force, runner=runner, hooks=folder)
+    given = dict(options.writing)
+    known = ("zip_method", "runner", "hooks")
+    for name in given:
+        if name not in known:
+            raise UsageError(f"no format has an option {name}", hint=f"give one of: {', '.join(known)}")
+    method = given.get("zip_method", "stored")
+    if method not in settings.ZIP_METHODS:
+        raise UsageError(f"{method!r} is no zip method", hint=f"give one of: {', '.join(settings.ZIP_METHODS)}")
+    if given.get("hooks") is not None:
+        given["hooks"] = Path(given["hooks"])
+    return WriteOptions(**given, force=options.force, limits=options.limits)
 
 
 def sink_for(

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import settings
 from ..errors import IntegrityError, UsageError
-from ..formats.base import ReadOptions
 from ..layers import Encoding, Layer, OnePass, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
@@ -17,8 +14,9 @@ from ..paths import show
 from ..stores.opening import open_store
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
+from .options import VerifyOptions
 from .reports import VerifyReport
-from .sources import checker, open_source, subject_of
+from .sources import checker, open_source, read_options, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -26,24 +24,17 @@ if TYPE_CHECKING:
 
 def verify(
     subject: str | os.PathLike[str] | Reference,
+    options: VerifyOptions = VerifyOptions(),
     *,
-    fetch_links: bool = False,
-    links_hosts: Sequence[str] = (),
-    manifest_only: bool = False,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> VerifyReport:
     """Read every byte of a model, on disk or in a store, and check it.
 
     Args:
         subject: A path, a model of Ollama (see `push`), or a reference.
-        fetch_links: Whether files that a carton only links to are fetched.
-        links_hosts: Hosts that they may be fetched from; empty allows any.
-        manifest_only: Whether the identity of a carton in `raw-files` layers is proven from its manifest alone; no
-            file is read then.
+        options: How a source on disk is read, and how much is read.
         registry: Credentials and TLS.
-        concurrency: Files or blobs that are read at the same time.
         progress: Told what happens.
 
     Returns:
@@ -55,13 +46,13 @@ def verify(
         StoreError: something cannot be had.
     """
     found = subject_of(subject)
-    if manifest_only:
+    if options.manifest_only:
         return _verify_manifest(found, registry)
     progress = progress or Progress()
     if not isinstance(found, Reference):
-        with open_source(found, ReadOptions(fetch_links, tuple(links_hosts)), registry) as (model, _):
-            return _verify_source(str(found), model, Workers(concurrency, progress))
-    return _verify_artifact(found, registry, concurrency, progress)
+        with open_source(found, read_options(options), registry) as (model, _):
+            return _verify_source(str(found), model, Workers(options.concurrency, progress))
+    return _verify_artifact(found, registry, options.concurrency, progress)
 
 
 def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport:

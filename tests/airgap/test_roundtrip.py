@@ -167,7 +167,7 @@ class TestRoundTrip:
 
     def test_companions(self, source: RegistryServer, target: RegistryServer, repository: str, archive: Path) -> None:
         carton = Path(__file__).parents[1] / "fixtures" / "digits.carton"
-        ocibridge.push(carton, f"{source.host}/{repository}:v1", also=("image",))
+        ocibridge.push(carton, f"{source.host}/{repository}:v1", ocibridge.PushOptions(also=("image",)))
         reference = f"{source.host}/{repository}:v1"
         report = pack([reference], archive)
         assert [each.name for each in report.references] == [reference, f"{reference}-image"]

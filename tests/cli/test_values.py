@@ -15,7 +15,7 @@ from ocibridge import settings
 from ocibridge.cli import options
 from ocibridge.cli.main import build_parser
 from ocibridge.cli.values import ROLES, count, key_values, moment, role_rules
-from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.errors import UsageError
 from ocibridge.model import Role
 from ocibridge.operations.sources import formats
@@ -107,12 +107,12 @@ def test_push_passes_everything_on(run: Run, pushed: Given) -> None:
         *("--plain-http", "--insecure", "--ca-file", "ca", "--cert-file", "c", "--key-file", "k"),
         *("--registry-config", "conf"),
     )
-    assert pushed.args == ("src", "localhost/x:v1")
-    given = pushed.kwargs
-    assert (given["layers"], given["compress"], given["annotations"]) == ("raw", "zstd", {"k": "v"})
-    assert (given["fetch_links"], given["links_hosts"], given["concurrency"]) == (True, ["a", "b:1"], 7)
-    assert given["created"].year == 1970
-    registry = given["registry"]
+    assert pushed.args[:2] == ("src", "localhost/x:v1")
+    given = pushed.args[2]
+    assert (given.layers, given.compress, given.annotations) == (Layers.RAW, Compress.ZSTD, {"k": "v"})
+    assert (given.reading["fetch_links"], given.reading["links_hosts"]) == (True, ["a", "b:1"])
+    assert (given.concurrency, given.created.year) == (7, 1970)
+    registry = pushed.kwargs["registry"]
     assert (registry.plain_http, registry.insecure, registry.ca_file) == (True, True, Path("ca"))
     assert (registry.cert_file, registry.key_file, registry.registry_config) == (Path("c"), Path("k"), Path("conf"))
     assert (registry.username, registry.password) == (None, None)
@@ -121,7 +121,7 @@ def test_push_passes_everything_on(run: Run, pushed: Given) -> None:
 def test_without_flags_the_library_decides(run: Run, pushed: Given) -> None:
     run("push", "src", "localhost/x:v1")
     assert pushed.kwargs["registry"] is None
-    assert "concurrency" not in pushed.kwargs
+    assert pushed.args[2].concurrency == settings.CONCURRENCY
 
 
 def test_https_can_be_forced_on_loopback(run: Run, pushed: Given) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, LimitError

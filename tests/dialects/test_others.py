@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from ocibridge.dialects.choices import Compress, Dialect, Layers
 from ocibridge.dialects.config import dropped_keys, parse_config
-from ocibridge.dialects.dialect import Dialect, dialect_of
-from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.dialect import dialect_of
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft, reword
 from ocibridge.errors import FormatError, UsageError

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.dialects.packing import Compress, Layers, folder_prefix, pack
+from ocibridge.dialects.choices import Compress, Layers
+from ocibridge.dialects.packing import folder_prefix, pack
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, LimitError, UsageError
 from ocibridge.io.content import BytesContent

@@ -73,13 +73,13 @@ class Moves:
 
     def push(self, host: str, **more: Any) -> PushReport:
         options = replace(self.options, **more.pop("options", {}))
-        return ocibridge.push(self.model, self.place(host), registry=options, **more)
+        return ocibridge.push(self.model, self.place(host), ocibridge.PushOptions(**more), registry=options)
 
     def pull(self, host: str, **more: Any) -> PullReport:
         """Pull, and compare every byte that arrived with what was pushed."""
         dest = self.folder / "back.carton"
         options = replace(self.options, **more.pop("options", {}))
-        report = ocibridge.pull(self.place(host), dest, registry=options, force=True, **more)
+        report = ocibridge.pull(self.place(host), dest, ocibridge.PullOptions(force=True, **more), registry=options)
         self._right(dest, report)
         return report
 
@@ -105,7 +105,7 @@ class Moves:
         for name in ("back.carton", "back"):
             dest = self.folder / name
             with pytest.raises(kind, match=words) as caught:
-                ocibridge.pull(self.place(host), dest, registry=options, **more)
+                ocibridge.pull(self.place(host), dest, ocibridge.PullOptions(**more), registry=options)
             assert isinstance(caught.value, ocibridge.OcibridgeError)
             one_sentence(caught.value)
             assert not dest.exists()

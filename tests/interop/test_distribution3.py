@@ -28,7 +28,7 @@ import sys
 import ocibridge
 from ocibridge.transfer import cache
 cache.SETTLED = -10**12  # the files of a test are young
-ocibridge.push(sys.argv[1], sys.argv[2], layers=sys.argv[3])
+ocibridge.push(sys.argv[1], sys.argv[2], ocibridge.PushOptions(layers=sys.argv[3]))
 """
 
 
@@ -64,8 +64,8 @@ def test_a_killed_upload_goes_on(distribution3: registry.RegistryServer, tmp_pat
     notes = cache_dir()
     assert notes
     assert len(list((notes / "uploads").iterdir())) == 1
-    expected = ocibridge.push(folder, f"oci:{tmp_path}/layout:v1", layers=layers, cache=False)
-    assert ocibridge.push(folder, target, layers=layers).digest == expected.digest
+    expected = ocibridge.push(folder, f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(layers=layers, cache=False))
+    assert ocibridge.push(folder, target, ocibridge.PushOptions(layers=layers)).digest == expected.digest
     assert ocibridge.verify(target).proven
     assert list((notes / "uploads").iterdir()) == []
     sessions = re.findall(r'"GET /v2/killed/blobs/uploads/([^?]+)\S* HTTP/1.1" 204', distribution3.log())

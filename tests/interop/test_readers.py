@@ -34,7 +34,7 @@ def run(*command: str, cwd: Path | None = None) -> str:
 
 @pytest.fixture(params=["tar", "raw", "raw-files"])
 def pushed(request: pytest.FixtureRequest, registry: RegistryServer, repository: str) -> ocibridge.PushReport:
-    return ocibridge.push(DIGITS, f"{registry.host}/{repository}:v1", layers=request.param)
+    return ocibridge.push(DIGITS, f"{registry.host}/{repository}:v1", ocibridge.PushOptions(layers=request.param))
 
 
 def test_skopeo_moves_it_and_the_digest_stays(pushed: ocibridge.PushReport, tmp_path: Path) -> None:
@@ -76,7 +76,9 @@ def test_the_config_follows_the_published_schema(tmp_path: Path) -> None:
     validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     layout = tmp_path / "layout"
     for layers, dialect in product(("tar", "raw", "raw-files"), ("cnai", "modelpack")):
-        report = ocibridge.push(DIGITS, f"oci:{layout}:{layers}-{dialect}", layers=layers, dialect=dialect)
+        report = ocibridge.push(
+            DIGITS, f"oci:{layout}:{layers}-{dialect}", ocibridge.PushOptions(layers=layers, dialect=dialect)
+        )
         manifest = json.loads((layout / "blobs" / "sha256" / report.digest[7:]).read_bytes())
         config = (layout / "blobs" / "sha256" / manifest["config"]["digest"][7:]).read_bytes()
         validator.validate(json.loads(config))
@@ -112,7 +114,7 @@ def test_manifests_follow_the_schema_of_the_image_specification(dialect: str, tm
 
     known = Registry().with_resources(resource(path) for path in schemas.glob("*.json"))
     layout = tmp_path / "layout"
-    report = ocibridge.push(DIGITS, f"oci:{layout}:v1", dialect=dialect)
+    report = ocibridge.push(DIGITS, f"oci:{layout}:v1", ocibridge.PushOptions(dialect=dialect))
     data = json.loads((layout / "blobs" / "sha256" / report.digest[7:]).read_bytes())
     schema = json.loads((schemas / "image-manifest-schema.json").read_bytes())
     schema["id"] = "image-manifest-schema.json"

@@ -14,6 +14,7 @@ from ocibridge.mirror.run import mirror_run
 
 from ..formats.ollama.samples import unpack_store
 from ..registry import RegistryServer
+from ..translating import translate
 from .artifacts import job, put, store, tags, whole
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -21,7 +22,7 @@ CARTON = FIXTURES / "digits.carton"
 
 
 def pushed(host: str, repository: str, tag: str, **options: object) -> str:
-    return ocibridge.push(CARTON, f"{host}/{repository}:{tag}", **options).digest  # type: ignore[arg-type]
+    return ocibridge.push(CARTON, f"{host}/{repository}:{tag}", ocibridge.PushOptions(**options)).digest  # type: ignore[arg-type]
 
 
 def simple(path: Path, source: str, target: str, more: str = "", kind: str = "repository") -> Path:
@@ -109,7 +110,7 @@ def test_an_ollama_companion_is_made_on_the_way(
     models = unpack_store(tmp_path / "ollama")
     monkeypatch.setenv("OLLAMA_MODELS", str(models))
     name = "ollama:" + _some_model(models)
-    ocibridge.push(name, f"{source.host}/{repository}:v1", also=["ollama"])
+    ocibridge.push(name, f"{source.host}/{repository}:v1", ocibridge.PushOptions(also=["ollama"]))
     expected = tags(source.host, repository)
     with store(source.host, repository) as there:
         there.delete("v1-ollama")
@@ -134,8 +135,10 @@ def test_a_dialect_is_written_on_the_way(
     journal = tmp_path / "journal"
     first = mirror_run(path, journal=journal).items[0]
     assert (first.outcome, first.source_digest) == ("copied", tags(source.host, repository)["v1"])
-    direct = ocibridge.convert(
-        f"{source.host}/{repository}:v1", f"{source.host}/{repository}:direct", dialect="modelpack"
+    direct = translate(
+        f"{source.host}/{repository}:v1",
+        f"{source.host}/{repository}:direct",
+        ocibridge.ConvertOptions(dialect="modelpack"),
     )
     assert tags(target.host, repository) == {"v1": direct.digest}
     with store(source.host, repository) as there:

@@ -162,7 +162,7 @@ def test_companions_that_are_added_to_a_job_are_made(sides: Sides) -> None:
 
 
 def test_a_dialect_is_in_step_with_and_without_a_journal(sides: Sides) -> None:
-    ocibridge.push(CARTON, f"{sides.source}/{sides.repository}:v1", also=["image"])
+    ocibridge.push(CARTON, f"{sides.source}/{sides.repository}:v1", ocibridge.PushOptions(also=["image"]))
     path, journal = sides.job("dialect: modelpack"), sides.path / "journal"
     assert outcomes(mirror_run(path, journal=journal)) == {"v1": ("copied", "new")}
     for notes in (journal, journal, None):

@@ -65,7 +65,7 @@ def test_a_conversion_has_it_on_both_sides(scheme: str, place: str, tmp_path: Pa
     done = ocibridge.convert(DIGITS, f"{scheme}{place}:v1")
     assert isinstance(done, ocibridge.ConvertReport)
     assert tags(place) == ["v1"]
-    ocibridge.convert(f"{scheme}{place}:v1", f"{scheme}{place}:v2.zip", dialect="modelpack")
+    ocibridge.convert(f"{scheme}{place}:v1", f"{scheme}{place}:v2.zip", ocibridge.ConvertOptions(dialect="modelpack"))
     assert tags(place) == ["v1", "v2.zip"]
     ocibridge.convert(f"{scheme}{place}:v1", tmp_path / "digits.carton")
     assert [each.name for each in tmp_path.iterdir()] == ["digits.carton"]

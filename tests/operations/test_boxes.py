@@ -39,7 +39,9 @@ def hooks(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("target", ["x.carton", "x"])
 def test_anything_becomes_a_carton_with_a_runner(target: str, folder: Path, tmp_path: Path) -> None:
-    made = ocibridge.convert(folder, tmp_path / target, as_format="carton", runner=RUNNER)
+    made = ocibridge.convert(
+        folder, tmp_path / target, ocibridge.ConvertOptions(as_format="carton", writing={"runner": RUNNER})
+    )
     assert isinstance(made, ocibridge.RewriteReport)
     assert (made.identity or "").startswith("carton:")
     assert ocibridge.verify(tmp_path / target).identity == made.identity
@@ -57,7 +59,9 @@ def test_without_a_runner_it_says_what_is_needed(folder: Path, tmp_path: Path) -
 def test_a_carton_becomes_an_mlarchive_with_hooks(carton: Callable[[str], Path], hooks: Path, tmp_path: Path) -> None:
     told: list[str] = []
     target = tmp_path / "x.mlarchive"
-    made = ocibridge.convert(carton("digits.carton"), target, hooks=hooks, on_losses=told.extend)
+    made = ocibridge.convert(
+        carton("digits.carton"), target, ocibridge.ConvertOptions(writing={"hooks": hooks}), on_losses=told.extend
+    )
     assert isinstance(made, ocibridge.RewriteReport)
     assert told == made.losses
     with zipfile.ZipFile(target) as archive:
@@ -75,7 +79,9 @@ def test_losses_are_told_before_anything_is_written(folder: Path, tmp_path: Path
 
     before = set(tmp_path.iterdir())
     with pytest.raises(Stop):
-        ocibridge.convert(folder, tmp_path / "x.carton", runner=RUNNER, on_losses=stop)
+        ocibridge.convert(
+            folder, tmp_path / "x.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER}), on_losses=stop
+        )
     assert set(tmp_path.iterdir()) == before
 
 
@@ -86,7 +92,9 @@ def test_from_an_artifact_to_a_box_and_from_a_box_to_an_artifact(carton: Callabl
     pulled = ocibridge.convert(layout, tmp_path / "back.carton")
     assert isinstance(pulled, ocibridge.PullReport)
     assert (pushed.identity, pulled.identity) == (IDENTITY, IDENTITY)
-    again = ocibridge.convert(tmp_path / "back.carton", tmp_path / "again.carton", zip_method="zstd")
+    again = ocibridge.convert(
+        tmp_path / "back.carton", tmp_path / "again.carton", ocibridge.ConvertOptions(writing={"zip_method": "zstd"})
+    )
     assert again.identity == IDENTITY
 
 
@@ -105,11 +113,11 @@ def test_arguments_that_do_not_fit(carton: Callable[[str], Path], tmp_path: Path
     layout = f"oci:{tmp_path / 'layout'}:v1"
     ocibridge.push(carton("digits.carton"), layout)
     with pytest.raises(ocibridge.UsageError, match="--dialect is for artifacts"):
-        ocibridge.convert(layout, tmp_path / "x.carton", dialect="draft")
+        ocibridge.convert(layout, tmp_path / "x.carton", ocibridge.ConvertOptions(dialect="draft"))
     with pytest.raises(ocibridge.UsageError, match="hooks are for MLSteam"):
-        ocibridge.pull(layout, tmp_path / "x.carton", hooks=tmp_path)
+        ocibridge.pull(layout, tmp_path / "x.carton", ocibridge.PullOptions(writing={"hooks": tmp_path}))
     with pytest.raises(ocibridge.UsageError, match="a runner is for cartons"):
-        ocibridge.pull(layout, tmp_path / "x.mlarchive", runner=RUNNER)
+        ocibridge.pull(layout, tmp_path / "x.mlarchive", ocibridge.PullOptions(writing={"runner": RUNNER}))
     with pytest.raises(ocibridge.UsageError, match="which dialect"):
         ocibridge.convert(layout, layout.replace(":v1", ":v2"))
 

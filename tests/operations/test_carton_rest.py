@@ -25,6 +25,7 @@ from ocibridge.stores.layout import LayoutStore
 from ..formats import build
 from ..interop import carton_client
 from ..registry import PASSWORD, USER, RegistryServer
+from ..translating import translate
 from .conftest import FIXTURES, IDENTITY, MODEL_PT
 
 CLIENT = pytest.mark.skipif(
@@ -38,7 +39,7 @@ STAYS = {"carton.toml", "tensor_data/index.toml", "MANIFEST", "LINKS"}
 def raw(carton: Callable[[str], Path], registry: RegistryServer, repository: str) -> str:
     """A carton in the registry, each file a layer."""
     target = f"{registry.host}/{repository}:v1"
-    ocibridge.push(carton("digits.carton"), target, layers="raw-files")
+    ocibridge.push(carton("digits.carton"), target, ocibridge.PushOptions(layers="raw-files"))
     return target
 
 
@@ -62,9 +63,9 @@ def test_the_real_client_loads_a_thin_carton_from_the_registry(
 ) -> None:
     if everything:
         monkeypatch.setattr(settings, "THIN_FILE", 0)
-    raw = ocibridge.convert(raw, raw, dialect=dialect).reference
+    raw = translate(raw, raw, ocibridge.ConvertOptions(dialect=dialect)).reference
     thin = tmp_path / "thin.carton"
-    report = ocibridge.pull(raw, thin, thin=True)
+    report = ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True))
     assert (report.identity, report.format) == (IDENTITY, "carton")
     assert "model/model.pt" not in members(thin)
     assert members(thin) >= STAYS
@@ -82,16 +83,16 @@ def test_a_thin_carton_comes_back_whole(
 ) -> None:
     monkeypatch.setattr(settings, "THIN_FILE", limit)
     thin = tmp_path / "thin.carton"
-    ocibridge.pull(raw, thin, thin=True, zip_method="zstd")
+    ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True, writing={"zip_method": "zstd"}))
     with pytest.raises(ocibridge.FormatError, match="--fetch-links"):
         ocibridge.verify(thin)
-    fetch: dict[str, Any] = {"fetch_links": True, "links_hosts": (registry.host,)}
-    assert ocibridge.verify(thin, **fetch).identity == IDENTITY
-    back = ocibridge.push(thin, f"oci:{tmp_path / 'layout'}:v1", **fetch)
+    fetch: dict[str, Any] = {"reading": {"fetch_links": True, "links_hosts": (registry.host,)}}
+    assert ocibridge.verify(thin, ocibridge.VerifyOptions(**fetch)).identity == IDENTITY
+    back = ocibridge.push(thin, f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(**fetch))
     ocibridge.pull(back.reference, tmp_path / "back.carton")
     assert ocibridge.verify(tmp_path / "back.carton").identity == IDENTITY
     first = thin.read_bytes()
-    ocibridge.pull(raw, thin, thin=True, zip_method="zstd", force=True)
+    ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True, force=True, writing={"zip_method": "zstd"}))
     assert thin.read_bytes() == first
 
 
@@ -100,17 +101,17 @@ def test_what_cannot_be_thin_is_one_sentence(
 ) -> None:
     mine = ocibridge.RegistryOptions(username=USER, password=PASSWORD)
     locked = f"{auth_registry.host}/{repository}:v1"
-    ocibridge.push(carton("digits.carton"), locked, layers="raw-files", registry=mine)
+    ocibridge.push(carton("digits.carton"), locked, ocibridge.PushOptions(layers="raw-files"), registry=mine)
     tar = raw.replace(":v1", ":tar")
     ocibridge.push(carton("digits.carton"), tar)
     exact = raw.replace(":v1", ":exact")
-    ocibridge.push(carton("digits.carton"), exact, exact=True)
+    ocibridge.push(carton("digits.carton"), exact, ocibridge.PushOptions(exact=True))
     folder = raw.replace(":v1", ":folder")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "x.bin").write_bytes(b"x")
-    ocibridge.push(tmp_path / "folder", folder, layers="raw-files")
+    ocibridge.push(tmp_path / "folder", folder, ocibridge.PushOptions(layers="raw-files"))
     layout = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(carton("digits.carton"), layout, layers="raw-files")
+    ocibridge.push(carton("digits.carton"), layout, ocibridge.PushOptions(layers="raw-files"))
     refused = [
         (layout, "x.carton", ocibridge.UsageError, "is in none"),
         (raw, "x", ocibridge.UsageError, "only a carton can be thin"),
@@ -121,7 +122,9 @@ def test_what_cannot_be_thin_is_one_sentence(
     ]
     for source, name, kind, word in refused:
         with pytest.raises(kind, match=word) as caught:
-            ocibridge.pull(source, tmp_path / name, thin=True, registry=mine if source == locked else None)
+            ocibridge.pull(
+                source, tmp_path / name, ocibridge.PullOptions(thin=True), registry=mine if source == locked else None
+            )
         assert "\n" not in str(caught.value)
         assert PASSWORD not in str(caught.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "layout"]
@@ -134,12 +137,12 @@ def test_what_cannot_be_thin_is_one_sentence(
 @pytest.mark.parametrize("dialect", ["cnai", "modelpack"])
 def test_the_identity_without_a_blob(name: str, dialect: str, carton: Callable[[str], Path], tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    pushed = ocibridge.push(carton(name), target, layers="raw-files", dialect=dialect)
+    pushed = ocibridge.push(carton(name), target, ocibridge.PushOptions(layers="raw-files", dialect=dialect))
     keep = {pushed.digest[7:], _document(tmp_path)["config"]["digest"][7:]}
     for blob in (tmp_path / "layout" / "blobs" / "sha256").iterdir():
         if blob.name not in keep:
             blob.unlink()
-    report = ocibridge.verify(target, manifest_only=True)
+    report = ocibridge.verify(target, ocibridge.VerifyOptions(manifest_only=True))
     assert (report.identity, report.size, report.warnings) == (IDENTITY, 0, [])
     assert "rebuilt from the digests of the layers" in report.proven[1]
     with pytest.raises(ocibridge.OcibridgeError):
@@ -162,12 +165,12 @@ def test_an_odd_manifest_is_the_one_blob_that_is_read(odd: str, tmp_path: Path) 
     extra = [build.Raw(b"stray.txt", b"x")]
     source = build.carton(tmp_path / "odd.carton", files, manifest=manifest, extra=extra)
     target = f"oci:{tmp_path / 'layout'}:v1"
-    pushed = ocibridge.push(source, target, layers="raw-files")
+    pushed = ocibridge.push(source, target, ocibridge.PushOptions(layers="raw-files"))
     keep = {pushed.digest[7:], _document(tmp_path)["config"]["digest"][7:], hashlib.sha256(manifest).hexdigest()}
     for blob in (tmp_path / "layout" / "blobs" / "sha256").iterdir():
         if blob.name not in keep:
             blob.unlink()
-    report = ocibridge.verify(target, manifest_only=True)
+    report = ocibridge.verify(target, ocibridge.VerifyOptions(manifest_only=True))
     assert report.identity == pushed.identity
     assert (report.files, report.size) == (4, len(manifest))
     assert ["stray.txt" in warning for warning in report.warnings] == [True]
@@ -184,7 +187,7 @@ def test_a_layer_that_is_not_the_one_of_manifest_is_named(
     damage: str, carton: Callable[[str], Path], tmp_path: Path
 ) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(carton("digits.carton"), target, layers="raw-files")
+    ocibridge.push(carton("digits.carton"), target, ocibridge.PushOptions(layers="raw-files"))
     document = _document(tmp_path)
     layers = {each["annotations"]["org.cnai.model.filepath"]: each for each in document["layers"]}
     weight, word = layers["model/model.pt"], r"model/model\.pt"
@@ -210,21 +213,21 @@ def test_a_layer_that_is_not_the_one_of_manifest_is_named(
         store.push_manifest(json.dumps(document).encode(), MEDIA_TYPE_MANIFEST, "forged")
     kind = ocibridge.FormatError if damage == "no MANIFEST" else ocibridge.IntegrityError
     with pytest.raises(kind, match=word) as caught:
-        ocibridge.verify(target.replace(":v1", ":forged"), manifest_only=True)
+        ocibridge.verify(target.replace(":v1", ":forged"), ocibridge.VerifyOptions(manifest_only=True))
     assert "\n" not in str(caught.value)
 
 
 def test_what_a_manifest_cannot_prove(carton: Callable[[str], Path], tmp_path: Path) -> None:
     place = f"oci:{tmp_path / 'layout'}"
     ocibridge.push(carton("digits.carton"), f"{place}:tar")
-    ocibridge.push(carton("digits.carton"), f"{place}:exact", exact=True)
+    ocibridge.push(carton("digits.carton"), f"{place}:exact", ocibridge.PushOptions(exact=True))
     for subject, word in (
         (f"{place}:tar", "raw-files"),
         (f"{place}:exact", "without --exact"),
         (str(carton("digits.carton")), "for artifacts"),
     ):
         with pytest.raises(ocibridge.UsageError, match=word):
-            ocibridge.verify(subject, manifest_only=True)
+            ocibridge.verify(subject, ocibridge.VerifyOptions(manifest_only=True))
 
 
 # Archives that are carried whole.
@@ -237,7 +240,7 @@ def test_the_very_bytes_come_back(
 ) -> None:
     target = f"{registry.host}/{repository}:v1"
     data = carton(name).read_bytes()
-    pushed = ocibridge.push(carton(name), target, exact=True, dialect=dialect)
+    pushed = ocibridge.push(carton(name), target, ocibridge.PushOptions(exact=True, dialect=dialect))
     assert pushed.identity == IDENTITY
     (layer,) = pushed.layers
     assert layer.digest == "sha256:" + hashlib.sha256(data).hexdigest()
@@ -256,7 +259,7 @@ def test_the_very_bytes_come_back(
     assert ocibridge.verify(tmp_path / "back").identity == IDENTITY
     assert (tmp_path / "back" / "model" / "assets" / "labels.txt").is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "back.carton"]
-    again = ocibridge.push(back, target, exact=True, dialect=dialect)
+    again = ocibridge.push(back, target, ocibridge.PushOptions(exact=True, dialect=dialect))
     assert again.digest == pushed.digest
 
 
@@ -264,15 +267,17 @@ def test_the_very_bytes_come_back(
 def test_the_real_client_loads_the_blob_of_a_whole_carton(
     carton: Callable[[str], Path], registry: RegistryServer, repository: str
 ) -> None:
-    pushed = ocibridge.push(carton("digits.carton"), f"{registry.host}/{repository}:v1", exact=True)
+    pushed = ocibridge.push(
+        carton("digits.carton"), f"{registry.host}/{repository}:v1", ocibridge.PushOptions(exact=True)
+    )
     url = f"http://{registry.host}/v2/{repository}/blobs/{pushed.layers[0].digest}"
     assert json.loads(carton_client.ask("info", url)) == carton_client.info(carton("digits.carton"))
 
 
 def test_a_whole_carton_through_the_draft(carton: Callable[[str], Path], tmp_path: Path) -> None:
     place = f"oci:{tmp_path / 'layout'}"
-    ocibridge.push(carton("digits.carton"), f"{place}:v1", exact=True)
-    there = ocibridge.convert(f"{place}:v1", f"{place}:v2", dialect="draft")
+    ocibridge.push(carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(exact=True))
+    there = translate(f"{place}:v1", f"{place}:v2", ocibridge.ConvertOptions(dialect="draft"))
     ocibridge.pull(there.reference, tmp_path / "back.carton")
     assert (tmp_path / "back.carton").read_bytes() == carton("digits.carton").read_bytes()
 
@@ -281,7 +286,7 @@ def test_a_whole_carton_through_the_draft(carton: Callable[[str], Path], tmp_pat
 def test_a_whole_carton_that_lies(name: str, carton: Callable[[str], Path], tmp_path: Path) -> None:
     """The digests hold, but the archive is not the carton that was promised, or is none."""
     place = f"oci:{tmp_path / 'layout'}"
-    ocibridge.push(carton("digits.carton"), f"{place}:v1", exact=True)
+    ocibridge.push(carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(exact=True))
     other = build.carton(tmp_path / "other", {"model/a.pt": b"w"}).read_bytes()
     damaged = build.carton(tmp_path / "other", {"model/a.pt": b"w"}, manifest=b"x=" + b"0" * 64 + b"\n").read_bytes()
     for number, (data, promise) in enumerate(((other, IDENTITY), (damaged, None), (b"no zip", None))):
@@ -317,20 +322,20 @@ def test_what_cannot_be_carried_whole(carton: Callable[[str], Path], tmp_path: P
         (carton("digits.carton"), {"layers": "tar"}, "neither compressed nor in a tar layer"),
         (carton("digits.carton"), {"compress": "gzip"}, "neither compressed nor in a tar layer"),
         (carton("digits.carton"), {"dialect": "draft"}, "no name for raw layers"),
-        (carton("digits-links.carton"), {"fetch_links": True}, "without the files that it links to"),
+        (carton("digits-links.carton"), {"reading": {"fetch_links": True}}, "without the files that it links to"),
         (carton("digits-links.carton"), {}, "only linked"),
     ]
     for source, options, word in refused:
         with pytest.raises(ocibridge.OcibridgeError, match=word) as caught:
-            ocibridge.push(source, target, exact=True, **options)
+            ocibridge.push(source, target, ocibridge.PushOptions(exact=True, **options))
         assert "\n" not in str(caught.value)
     wrong = build.manifest_of(build.whole({"model/a": b"other"}))
     source = build.carton(tmp_path / "wrong.carton", {"model/a": b"a"}, manifest=wrong)
     with pytest.raises(ocibridge.IntegrityError, match="model/a"):
-        ocibridge.push(source, target, exact=True)
+        ocibridge.push(source, target, ocibridge.PushOptions(exact=True))
     assert not (tmp_path / "layout").exists()
-    ocibridge.push(carton("digits.carton"), target, exact=True)
+    ocibridge.push(carton("digits.carton"), target, ocibridge.PushOptions(exact=True))
     with pytest.raises(ocibridge.UsageError, match="--zip-method"):
-        ocibridge.pull(target, tmp_path / "x.carton", zip_method="zstd")
+        ocibridge.pull(target, tmp_path / "x.carton", ocibridge.PullOptions(writing={"zip_method": "zstd"}))
     with pytest.raises(ocibridge.DestinationError, match="exists"):
         ocibridge.pull(target, source)

@@ -15,6 +15,7 @@ import ocibridge
 from ocibridge.stores.layout import LayoutStore
 
 from ..registry import RegistryServer
+from ..translating import translate
 from .conftest import IDENTITY
 
 DIALECTS = ("cnai", "draft", "modelpack")
@@ -42,9 +43,11 @@ def test_there_and_back_in_one_repository(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     place = f"{registry.host}/{repository}"
-    pushed = ocibridge.push(carton("digits.carton"), f"{place}:v1", dialect=one, compress=compress)
+    pushed = ocibridge.push(
+        carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(dialect=one, compress=compress)
+    )
     with caplog.at_level(logging.INFO, "httpx"):
-        there = ocibridge.convert(f"{place}:v1", f"{place}:{other}", dialect=other)
+        there = translate(f"{place}:v1", f"{place}:{other}", ocibridge.ConvertOptions(dialect=other))
     # cnai and modelpack have the same config object, so not even that is sent between them.
     sent = [record.getMessage() for record in caplog.records if "PUT" in record.getMessage()]
     assert sum("/blobs/uploads/" in each for each in sent) == ("draft" in (one, other))
@@ -55,9 +58,13 @@ def test_there_and_back_in_one_repository(
     assert (there.source, there.source_dialect, there.dialect) == (pushed.reference, one, other)
     assert digests(there) == digests(pushed)
     assert there.warnings == []
-    direct = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'layout'}:v1", dialect=other, compress=compress)
+    direct = ocibridge.push(
+        carton("digits.carton"),
+        f"oci:{tmp_path / 'layout'}:v1",
+        ocibridge.PushOptions(dialect=other, compress=compress),
+    )
     assert there.digest == direct.digest
-    back = ocibridge.convert(there.reference, f"{place}:back", dialect=one)
+    back = translate(there.reference, f"{place}:back", ocibridge.ConvertOptions(dialect=one))
     assert back.digest == pushed.digest
     assert ocibridge.inspect(there.reference).dialect == other
     assert ocibridge.verify(there.reference).identity == IDENTITY
@@ -70,12 +77,12 @@ def test_another_repository_of_the_host_mounts(
     layers: str, carton: Callable[[str], Path], registry: RegistryServer, repository: str
 ) -> None:
     source = f"{registry.host}/{repository}:v1"
-    pushed = ocibridge.push(carton("digits.carton"), source, layers=layers)
-    there = ocibridge.convert(source, f"{registry.host}/{repository}-other:v1", dialect="modelpack")
+    pushed = ocibridge.push(carton("digits.carton"), source, ocibridge.PushOptions(layers=layers))
+    there = translate(source, f"{registry.host}/{repository}-other:v1", ocibridge.ConvertOptions(dialect="modelpack"))
     assert actions(there) == {"mounted"}
     assert digests(there) == digests(pushed)
     assert not any(layer.media_type.endswith(".v1") for layer in there.layers)
-    back = ocibridge.convert(there.reference, source.replace(":v1", ":back"), dialect="cnai")
+    back = translate(there.reference, source.replace(":v1", ":back"), ocibridge.ConvertOptions(dialect="cnai"))
     assert back.digest == pushed.digest
 
 
@@ -89,14 +96,14 @@ def test_another_store_is_copied_once(
 ) -> None:
     source = f"{registry.host}/{repository}:v1"
     pushed = ocibridge.push(carton("digits.carton"), source)
-    there = ocibridge.convert(source, f"{kind}:{tmp_path / 'there'}:v1", dialect="draft")
+    there = translate(source, f"{kind}:{tmp_path / 'there'}:v1", ocibridge.ConvertOptions(dialect="draft"))
     assert actions(there) == {"uploaded"}
     assert digests(there) == digests(pushed)
     assert ocibridge.verify(there.reference).identity == IDENTITY
     # The same archive or folder again, and from there into another repository.
-    again = ocibridge.convert(there.reference, f"{kind}:{tmp_path / 'there'}:v2", dialect="modelpack")
+    again = translate(there.reference, f"{kind}:{tmp_path / 'there'}:v2", ocibridge.ConvertOptions(dialect="modelpack"))
     assert actions(again) == {"skipped"}
-    back = ocibridge.convert(again.reference, f"{registry.host}/{repository}-back:v1", dialect="cnai")
+    back = translate(again.reference, f"{registry.host}/{repository}-back:v1", ocibridge.ConvertOptions(dialect="cnai"))
     assert (actions(back), back.digest) == ({"uploaded"}, pushed.digest)
 
 
@@ -113,9 +120,13 @@ def test_raw_layers_become_tar_layers_of_the_draft(
     repository: str,
 ) -> None:
     place = f"{registry.host}/{repository}" if kind == "registry" else f"oci-archive:{tmp_path / 'it.tar'}"
-    ocibridge.push(carton("digits.carton"), f"{place}:v1", layers=layers, dialect="modelpack")
-    there = ocibridge.convert(f"{place}:v1", f"{place}:v2" if same else f"oci:{tmp_path / 'x'}:v1", dialect="draft")
-    direct = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'direct'}:v1", dialect="draft")
+    ocibridge.push(carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(layers=layers, dialect="modelpack"))
+    there = translate(
+        f"{place}:v1", f"{place}:v2" if same else f"oci:{tmp_path / 'x'}:v1", ocibridge.ConvertOptions(dialect="draft")
+    )
+    direct = ocibridge.push(
+        carton("digits.carton"), f"oci:{tmp_path / 'direct'}:v1", ocibridge.PushOptions(dialect="draft")
+    )
     assert there.digest == direct.digest
     assert there.identity == IDENTITY
     assert ocibridge.pull(there.reference, tmp_path / "back.carton").identity == IDENTITY
@@ -123,29 +134,29 @@ def test_raw_layers_become_tar_layers_of_the_draft(
 
 def test_what_no_dialect_can_say_is_one_sentence(carton: Callable[[str], Path], tmp_path: Path) -> None:
     place = f"oci:{tmp_path / 'layout'}"
-    ocibridge.push(carton("digits.carton"), f"{place}:zstd", layers="raw", compress="zstd")
+    ocibridge.push(carton("digits.carton"), f"{place}:zstd", ocibridge.PushOptions(layers="raw", compress="zstd"))
     with pytest.raises(ocibridge.UsageError, match=r"no name for tar\+zstd layers; pull the model") as caught:
-        ocibridge.convert(f"{place}:zstd", f"oci:{tmp_path / 'new'}:v1", dialect="draft")
+        translate(f"{place}:zstd", f"oci:{tmp_path / 'new'}:v1", ocibridge.ConvertOptions(dialect="draft"))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "new").exists()
     with pytest.raises(ocibridge.UsageError, match="a tag, not a digest"):
-        ocibridge.convert(f"{place}:zstd", f"{place}@sha256:{'0' * 64}", dialect="draft")
-    with pytest.raises(ocibridge.UsageError, match="no dialect"):
-        ocibridge.convert(f"{place}:zstd", f"{place}:v2", dialect="klingon")
+        translate(f"{place}:zstd", f"{place}@sha256:{'0' * 64}", ocibridge.ConvertOptions(dialect="draft"))
+    with pytest.raises(ocibridge.UsageError, match="dialect cannot be 'klingon'"):
+        translate(f"{place}:zstd", f"{place}:v2", ocibridge.ConvertOptions(dialect="klingon"))
     with pytest.raises(ocibridge.NotFound):
-        ocibridge.convert(f"{place}:v9", f"{place}:v2", dialect="draft")
+        translate(f"{place}:v9", f"{place}:v2", ocibridge.ConvertOptions(dialect="draft"))
 
 
 def test_the_same_dialect_is_a_copy_byte_for_byte(carton: Callable[[str], Path], tmp_path: Path) -> None:
     pushed = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'one'}:v1")
-    there = ocibridge.convert(pushed.reference, f"oci:{tmp_path / 'other'}:v1", dialect="cnai")
+    there = translate(pushed.reference, f"oci:{tmp_path / 'other'}:v1", ocibridge.ConvertOptions(dialect="cnai"))
     assert there.digest == pushed.digest
     assert ocibridge.verify(f"oci:{tmp_path / 'other'}:v1").identity == IDENTITY
 
 
 @pytest.mark.parametrize("layers", ["tar", "raw-files"])
 def test_a_damaged_source_leaves_no_tag(layers: str, carton: Callable[[str], Path], tmp_path: Path) -> None:
-    pushed = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'one'}:v1", layers=layers)
+    pushed = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'one'}:v1", ocibridge.PushOptions(layers=layers))
     largest = max(pushed.layers, key=lambda layer: layer.size)
     blob = tmp_path / "one" / "blobs" / "sha256" / largest.digest[7:]
     blob.chmod(0o644)
@@ -153,7 +164,7 @@ def test_a_damaged_source_leaves_no_tag(layers: str, carton: Callable[[str], Pat
     data[5000] ^= 1
     blob.write_bytes(data)
     with pytest.raises(ocibridge.IntegrityError) as caught:
-        ocibridge.convert(pushed.reference, f"oci:{tmp_path / 'other'}:v1", dialect="draft")
+        translate(pushed.reference, f"oci:{tmp_path / 'other'}:v1", ocibridge.ConvertOptions(dialect="draft"))
     assert "\n" not in str(caught.value)
     with LayoutStore(tmp_path / "other") as store:
         assert store.tags() == []
@@ -164,7 +175,7 @@ def test_a_key_that_is_lost_is_named(carton: Callable[[str], Path], tmp_path: Pa
     from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor
 
     place = f"oci:{tmp_path / 'layout'}"
-    pushed = ocibridge.push(carton("digits.carton"), f"{place}:v1", dialect="modelpack")
+    pushed = ocibridge.push(carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(dialect="modelpack"))
     with LayoutStore(tmp_path / "layout") as store:
         document: dict[str, Any] = json.loads(store.fetch_manifest("v1")[1])
         config = json.loads(store.read_blob(Descriptor.model_validate(document["config"]), 1 << 20))
@@ -174,12 +185,12 @@ def test_a_key_that_is_lost_is_named(carton: Callable[[str], Path], tmp_path: Pa
         store.push_blob(descriptor, BytesContent(data))
         document["config"] |= {"digest": descriptor.digest, "size": descriptor.size}
         store.push_manifest(json.dumps(document).encode(), MEDIA_TYPE_MANIFEST, "foreign")
-    report = ocibridge.convert(f"{place}:foreign", f"{place}:cnai", dialect="cnai")
+    report = translate(f"{place}:foreign", f"{place}:cnai", ocibridge.ConvertOptions(dialect="cnai"))
     assert [warning.partition(" is not")[0] for warning in report.warnings] == [
         "the key config.capabilities of the config"
     ]
     assert digests(report) == digests(pushed)
-    assert ocibridge.convert(f"{place}:foreign", f"{place}:same", dialect="modelpack").warnings == []
+    assert translate(f"{place}:foreign", f"{place}:same", ocibridge.ConvertOptions(dialect="modelpack")).warnings == []
 
 
 def test_a_password_for_the_target_does_not_reach_another_source() -> None:

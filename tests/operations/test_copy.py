@@ -12,6 +12,7 @@ import pytest
 import ocibridge
 from ocibridge.oci import MEDIA_TYPE_DOCKER_MANIFEST, LayoutReference, RegistryReference, parse_reference
 from ocibridge.operations.copy import copy
+from ocibridge.operations.options import CopyOptions
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.opening import open_store
 from ocibridge.stores.registry import RegistryOptions, RegistryStore
@@ -62,7 +63,7 @@ def test_companions_travel_along(
     registry: RegistryServer, auth_registry: RegistryServer, repository: str, tmp_path: Path
 ) -> None:
     source, target = f"{registry.host}/{repository}", f"{auth_registry.host}/{repository}"
-    pushed = ocibridge.push(DIGITS, f"{source}:v1", also=["image"])
+    pushed = ocibridge.push(DIGITS, f"{source}:v1", ocibridge.PushOptions(also=["image"]))
     report = copy(f"{source}:v1", f"{target}:v2", registry=LOGIN)
     (image,) = report.companions
     assert (image.kind, image.tag, image.digest) == ("image", "v2-image", pushed.also[0].digest)
@@ -71,7 +72,9 @@ def test_companions_travel_along(
         found = store.head("v2-image")
         assert found is not None
         assert found.digest == image.digest
-    alone = copy(f"{source}:v1", f"oci:{tmp_path / 'layout'}", companions=False, referrers=False, digest_tags=False)
+    alone = copy(
+        f"{source}:v1", f"oci:{tmp_path / 'layout'}", CopyOptions(companions=False, referrers=False, digest_tags=False)
+    )
     assert alone.companions == []
     assert LayoutStore(tmp_path / "layout").tags() == ["v1"]
 
@@ -83,7 +86,7 @@ def test_the_ollama_companion(
         archive.extractall(tmp_path / "ollama", filter="data")
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "ollama"))
     source = f"{registry.host}/{repository}"
-    pushed = ocibridge.push("ollama:tinyllama-test", f"{source}:v1", also=["ollama"])
+    pushed = ocibridge.push("ollama:tinyllama-test", f"{source}:v1", ocibridge.PushOptions(also=["ollama"]))
     report = copy(f"{source}:v1", f"oci-archive:{tmp_path / 'a.tar'}")
     assert [(each.kind, each.tag, each.digest) for each in report.companions] == [
         ("ollama", "v1-ollama", pushed.also[0].digest)
@@ -112,14 +115,14 @@ def test_every_combination(one: str, two: str, registry: RegistryServer, reposit
         return f"{registry.host}/{repository}/{name}" if kind == "registry" else f"{kind}:{tmp_path / name}"
 
     source, target = place(one, "a"), place(two, "b")
-    pushed = ocibridge.push(DIGITS, f"{source}:v1", also=["image"])
+    pushed = ocibridge.push(DIGITS, f"{source}:v1", ocibridge.PushOptions(also=["image"]))
     report = copy(f"{source}:v1", f"{target}:v2")
     assert report.digest == pushed.digest
     assert report.referrers >= 1  # the image refers to the model
     with open_store(parse_reference(target)) as store:
         assert {"v2", "v2-image"} <= set(store.tags())
     assert ocibridge.verify(f"{target}:v2").identity == pushed.identity
-    again = copy(f"{source}:v1", f"{target}:v2", full=True)
+    again = copy(f"{source}:v1", f"{target}:v2", CopyOptions(full=True))
     assert (again.copied, again.mounted, again.manifests) == (0, 0, 0)
 
 
@@ -128,12 +131,12 @@ def test_platforms(registry: RegistryServer, repository: str, tmp_path: Path) ->
     with RegistryStore(RegistryReference(registry.host, repository)) as store:
         push_index(store, [on(one.push(store, None), "linux/amd64"), on(two.push(store, None), "linux/arm64")], "v1")
     place = f"{registry.host}/{repository}:v1"
-    copy(place, f"oci:{tmp_path / 'layout'}", platforms=["linux/arm64"])
+    copy(place, f"oci:{tmp_path / 'layout'}", CopyOptions(platforms=["linux/arm64"]))
     layout = LayoutStore(tmp_path / "layout")
     assert layout.head(two.digest) is not None
     assert layout.head(one.digest) is None
     with pytest.raises(ocibridge.NotFound, match="has nothing for the platform 'linux/s390x'"):
-        copy(place, f"oci:{tmp_path / 'layout'}", platforms=["linux/s390x"])
+        copy(place, f"oci:{tmp_path / 'layout'}", CopyOptions(platforms=["linux/s390x"]))
 
 
 def test_a_digest_needs_no_tag(registry: RegistryServer, repository: str, tmp_path: Path) -> None:

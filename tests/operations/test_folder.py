@@ -40,11 +40,14 @@ def test_a_hugging_face_folder(
     expected = json.loads((FIXTURES / "fixtures.json").read_text(encoding="utf-8"))["fixtures"]
     (entry,) = (each for each in expected if each["file"] == "hf-digits.tar")
     target = f"{registry.host}/{repository}:v1"
-    pushed = ocibridge.push(folder, target, layers=layers, dialect=dialect)
+    pushed = ocibridge.push(folder, target, ocibridge.PushOptions(layers=layers, dialect=dialect))
     ocibridge.pull(target, tmp_path / "back")
     assert tree(tmp_path / "back") == tree(folder)
     assert set(tree(folder).values()) <= set(json.dumps(entry).split('"'))
-    assert ocibridge.push(tmp_path / "back", target, layers=layers, dialect=dialect).digest == pushed.digest
+    assert (
+        ocibridge.push(tmp_path / "back", target, ocibridge.PushOptions(layers=layers, dialect=dialect)).digest
+        == pushed.digest
+    )
     assert ocibridge.verify(target).digest == pushed.digest
 
 
@@ -57,7 +60,9 @@ def test_the_metadata_of_the_headers_is_in_the_artifact(folder: Path, tmp_path: 
 
 def test_roles_of_the_user_come_first(folder: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(folder, target, roles=[("*.json", "dataset"), ("config.json", "code")])
+    ocibridge.push(
+        folder, target, ocibridge.PushOptions(reading={"roles": [("*.json", "dataset"), ("config.json", "code")]})
+    )
     roles = {file.path: file.role for file in ocibridge.inspect(target).files}
     assert roles["config.json"] == "dataset"
     assert roles["README.md"] == "doc"

@@ -18,7 +18,7 @@ def test_the_stock_client_pulls_every_file(
     carton: Callable[[str], Path], tmp_path: Path, registry: RegistryServer, repository: str
 ) -> None:
     target = f"{registry.host}/{repository}:v1"
-    pushed = ocibridge.push(carton("digits.carton"), target, layers="raw-files")
+    pushed = ocibridge.push(carton("digits.carton"), target, ocibridge.PushOptions(layers="raw-files"))
     client = oras.client.OrasClient(insecure=True)
     manifest = client.get_manifest(target)
     assert manifest["artifactType"] == "application/vnd.cnai.model.manifest.v1+json"

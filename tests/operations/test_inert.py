@@ -94,11 +94,11 @@ def test_no_verb_leaves_the_mark(
     target = f"oci:{tmp_path / 'layout'}:v1"
     ocibridge.inspect(source)
     ocibridge.verify(source)
-    ocibridge.push(source, target, layers=layers)
+    ocibridge.push(source, target, ocibridge.PushOptions(layers=layers))
     ocibridge.inspect(target)
     ocibridge.verify(target)
     ocibridge.pull(target, tmp_path / f"back{source.suffix}")
-    ocibridge.pull(target, tmp_path / "unpacked", as_format="folder")
-    ocibridge.convert(target, f"oci:{tmp_path / 'layout'}:v2", dialect="modelpack")
+    ocibridge.pull(target, tmp_path / "unpacked", ocibridge.PullOptions(as_format="folder"))
+    ocibridge.convert(target, f"oci:{tmp_path / 'layout'}:v2", ocibridge.ConvertOptions(dialect="modelpack"))
     assert not mark.exists()
     assert not {name for name in set(sys.modules) - modules if "trap" in name or name in ("load", "predict")}

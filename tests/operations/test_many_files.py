@@ -26,14 +26,18 @@ OPERATIONS: dict[str, Callable[[Path, Path], object]] = {
     "verify carton": lambda at, out: ocibridge.verify(at / "m.carton"),
     "verify folder": lambda at, out: ocibridge.verify(at / "folder"),
     "verify artifact": lambda at, out: ocibridge.verify(f"oci:{at}/layout:carton"),
-    "push carton": lambda at, out: ocibridge.push(at / "m.carton", f"oci:{out}/new", cache=False),
-    "push folder": lambda at, out: ocibridge.push(at / "folder", f"oci:{out}/new", cache=False),
+    "push carton": lambda at, out: ocibridge.push(
+        at / "m.carton", f"oci:{out}/new", ocibridge.PushOptions(cache=False)
+    ),
+    "push folder": lambda at, out: ocibridge.push(at / "folder", f"oci:{out}/new", ocibridge.PushOptions(cache=False)),
     "push one layer a file": lambda at, out: ocibridge.push(
-        at / "folder", f"oci:{out}/new", layers="raw-files", cache=False
+        at / "folder", f"oci:{out}/new", ocibridge.PushOptions(layers="raw-files", cache=False)
     ),
     "pull carton": lambda at, out: ocibridge.pull(f"oci:{at}/layout:carton", out / "new.carton"),
     "pull folder": lambda at, out: ocibridge.pull(f"oci:{at}/layout:folder", out / "new"),
-    "convert to carton": lambda at, out: ocibridge.convert(at / "folder", out / "new.carton", runner=RUNNER),
+    "convert to carton": lambda at, out: ocibridge.convert(
+        at / "folder", out / "new.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER})
+    ),
     "convert to folder": lambda at, out: ocibridge.convert(at / "m.carton", out / "new"),
     "convert to mlarchive": lambda at, out: ocibridge.convert(at / "folder", out / "new.mlarchive"),
 }
@@ -49,9 +53,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         (at / "folder" / "config.json").write_text("{}")
         for number in range(count):
             (at / "folder" / "part" / f"{number}.txt").write_bytes(number.to_bytes(2, "big") * 700)
-        ocibridge.convert(at / "folder", at / "m.carton", runner=RUNNER)
+        ocibridge.convert(at / "folder", at / "m.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER}))
         for name, source in {"carton": "m.carton", "folder": "folder"}.items():
-            ocibridge.push(at / source, f"oci:{at}/layout:{name}", cache=False)
+            ocibridge.push(at / source, f"oci:{at}/layout:{name}", ocibridge.PushOptions(cache=False))
     return made
 
 

@@ -61,7 +61,7 @@ def test_every_model_of_the_fixtures_comes_back(
     }[kind]
     pushed = {}
     for number, (name, facts) in enumerate(MODELS.items()):
-        pushed[name] = ocibridge.push(f"ollama:{name}", f"{place}:{number}", layers=layers)
+        pushed[name] = ocibridge.push(f"ollama:{name}", f"{place}:{number}", ocibridge.PushOptions(layers=layers))
         assert pushed[name].identity == facts["manifest_digest"].replace("sha256:", "ollama:")
         proven = ocibridge.verify(pushed[name].reference)
         assert proven.identity == pushed[name].identity
@@ -92,7 +92,7 @@ def test_looking_at_a_model_in_the_store(name: str, store: Path) -> None:
 
 
 def test_compression_asks_for_tar(store: Path, tmp_path: Path) -> None:
-    pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1", compress="zstd")
+    pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(compress="zstd"))
     assert all(layer.media_type.endswith(".tar+zstd") for layer in pushed.layers)
     assert ocibridge.verify(pushed.reference).identity == pushed.identity
 
@@ -106,18 +106,20 @@ def test_stripping_from(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     target = f"oci:{tmp_path / 'layout'}"
     kept = ocibridge.push(f"ollama:{SMALL}", f"{target}:kept")
     assert any("--strip-from" in each for each in kept.warnings)
-    stripped = ocibridge.push(f"ollama:{SMALL}", f"{target}:stripped", strip_from=True)
+    stripped = ocibridge.push(
+        f"ollama:{SMALL}", f"{target}:stripped", ocibridge.PushOptions(reading={"strip_from": True})
+    )
     assert stripped.identity != kept.identity
     assert any("another ID" in each for each in stripped.warnings)
     new = switch(monkeypatch, tmp_path / "new")
     ocibridge.pull(stripped.reference, f"ollama:{SMALL}")
     assert b"secret" not in manifest_of(new, SMALL)
     with pytest.raises(ocibridge.UsageError, match="models of Ollama"):
-        ocibridge.push(tmp_path, f"{target}:v1", strip_from=True)
+        ocibridge.push(tmp_path, f"{target}:v1", ocibridge.PushOptions(reading={"strip_from": True}))
 
 
 def test_a_dialect_without_raw_layers_asks_for_tar(store: Path, tmp_path: Path) -> None:
-    pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1", dialect="draft")
+    pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(dialect="draft"))
     assert ocibridge.verify(pushed.reference).identity == pushed.identity
 
 
@@ -156,7 +158,7 @@ def test_another_model_of_that_name_is_replaced_by_force_only(store: Path, tmp_p
     with pytest.raises(ocibridge.DestinationError, match="--force"):
         ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8")
     assert tree(store) == before
-    ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8", force=True)
+    ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8", ocibridge.PullOptions(force=True))
     assert manifest_of(store, "mylab/tinyllama-test:q8") == manifest_of(store, SMALL)
 
 
@@ -180,7 +182,7 @@ def test_targets_that_are_refused(
     pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1")
     before = tree(store)
     with pytest.raises(kind, match=word):
-        ocibridge.pull(pushed.reference, dest, **options)  # type: ignore[arg-type]
+        ocibridge.pull(pushed.reference, dest, ocibridge.PullOptions(**options))  # type: ignore[arg-type]
     assert tree(store) == before
 
 
@@ -199,7 +201,7 @@ def test_a_folder_with_gguf_weights(
     (folder / "foreign-F16.gguf").write_bytes(weights)
     (folder / "LICENSE").write_text("MIT\n")
     (folder / "params").write_text('{"temperature":0.5}\n')
-    pushed = ocibridge.push(folder, f"{registry.host}/{repository}:v1", layers=layers)
+    pushed = ocibridge.push(folder, f"{registry.host}/{repository}:v1", ocibridge.PushOptions(layers=layers))
     found = set()
     for number in range(2):
         new = switch(monkeypatch, tmp_path / f"new{number}")
@@ -231,7 +233,7 @@ def test_a_lie_about_the_blobs_is_found(layers: str, store: Path, tmp_path: Path
     """Every digest of the artifact holds, but a blob that the Ollama manifest names is another one."""
     from dataclasses import replace
 
-    from ocibridge.dialects.packing import Layers
+    from ocibridge.dialects.choices import Layers
     from ocibridge.dialects.writing import PlanOptions, draft
     from ocibridge.io.content import BytesContent
     from ocibridge.stores.layout import LayoutStore
@@ -270,7 +272,7 @@ def test_the_original_manifest_is_published_beside(
     repository: str,
 ) -> None:
     target = f"{registry.host}/{repository}"
-    pushed = ocibridge.push(f"ollama:{name}", f"{target}:v1", also=["ollama"])
+    pushed = ocibridge.push(f"ollama:{name}", f"{target}:v1", ocibridge.PushOptions(also=["ollama"]))
     manifest = manifest_of(store, name)
     (also,) = pushed.also
     assert (also.kind, also.reference, also.digest) == ("ollama", f"{target}:v1-ollama", digest_of(manifest))
@@ -296,7 +298,7 @@ def test_the_original_manifest_is_published_beside(
 @pytest.mark.parametrize("kind", ["oci", "oci-archive"])
 def test_beside_in_a_layout(kind: str, store: Path, tmp_path: Path) -> None:
     target = f"{kind}:{tmp_path / 'layout'}"
-    pushed = ocibridge.push(f"ollama:{SMALL}", target, also=["ollama"])
+    pushed = ocibridge.push(f"ollama:{SMALL}", target, ocibridge.PushOptions(also=["ollama"]))
     assert [each.reference for each in pushed.also] == [f"{target}:latest-ollama"]
     assert ocibridge.verify(target).identity == pushed.identity
 
@@ -322,13 +324,15 @@ def test_what_cannot_be_published_beside(
 ) -> None:
     found = source if source.startswith("ollama:") else Path(__file__).parent.parent / "fixtures" / source
     with pytest.raises(kind, match=word):
-        ocibridge.push(found, f"oci:{tmp_path / 'layout'}:v1", **{"also": ["ollama"], **options})  # type: ignore[arg-type]
+        ocibridge.push(found, f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(**{"also": ["ollama"], **options}))  # type: ignore[arg-type]
     assert not (tmp_path / "layout").exists(), "refused before anything is written"
 
 
 def test_a_tag_that_would_be_too_long(store: Path, tmp_path: Path) -> None:
     with pytest.raises(ocibridge.InvalidReference):
-        ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:{'x' * 128}", also=["ollama"])
+        ocibridge.push(
+            f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:{'x' * 128}", ocibridge.PushOptions(also=["ollama"])
+        )
     assert not (tmp_path / "layout").exists()
 
 
@@ -390,7 +394,9 @@ def test_blobs_of_another_repository_are_mounted(
     else:
         source, mount_from = f"ollama:{name}", [origin]
     moved = Moved()
-    pushed = ocibridge.push(source, f"{logged.host}/{repository}:v1", mount_from=mount_from, progress=moved)
+    pushed = ocibridge.push(
+        source, f"{logged.host}/{repository}:v1", ocibridge.PushOptions(mount_from=mount_from), progress=moved
+    )
     copy = digest_of(manifest)
     assert {layer.digest: layer.action for layer in pushed.layers if layer.action != "mounted"} == {copy: "uploaded"}
     assert moved.bytes == len(manifest), "of all layers, only the small metadata layer moves"
@@ -410,7 +416,7 @@ def test_a_mount_that_fails_is_an_upload(
     store: Path, tmp_path: Path, registry: RegistryServer, repository: str
 ) -> None:
     target = f"{registry.host}/{repository}:v1"
-    pushed = ocibridge.push(f"ollama:{SMALL}", target, mount_from=["lib/nothing"])
+    pushed = ocibridge.push(f"ollama:{SMALL}", target, ocibridge.PushOptions(mount_from=["lib/nothing"]))
     assert {layer.action for layer in pushed.layers} == {"uploaded"}
 
 
@@ -426,4 +432,4 @@ def test_a_mount_that_fails_is_an_upload(
 )
 def test_places_that_are_no_place_to_mount_from(target: str, name: str, word: str, store: Path) -> None:
     with pytest.raises(ocibridge.UsageError, match=word):
-        ocibridge.push(f"ollama:{SMALL}", target, mount_from=[name])
+        ocibridge.push(f"ollama:{SMALL}", target, ocibridge.PushOptions(mount_from=[name]))

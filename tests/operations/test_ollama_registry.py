@@ -77,7 +77,7 @@ def test_a_registry_that_lies(layers: str, store: Path, ollama: OllamaRegistry, 
             ocibridge.verify(source)
         target = f"oci:{tmp_path / f'layout{number}'}:v1"
         with pytest.raises(ocibridge.IntegrityError):
-            ocibridge.push(source, target, layers=layers)
+            ocibridge.push(source, target, ocibridge.PushOptions(layers=layers))
         with pytest.raises(ocibridge.NotFound):
             ocibridge.inspect(target)
         ollama.spoil = set()

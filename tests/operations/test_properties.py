@@ -47,11 +47,14 @@ def test_round_trip(files: dict[str, bytes], how: tuple[str, str], method: str, 
         root = Path(name)
         source = carton(root / "in.carton", files)
         before = CartonFormat().read(source, ReadOptions())
-        pushed = ocibridge.push(source, f"oci:{root}/layout:v1", layers=how[0], compress=how[1])
+        pushed = ocibridge.push(source, f"oci:{root}/layout:v1", ocibridge.PushOptions(layers=how[0], compress=how[1]))
         back = root / ("out" if folder else "out.carton")
-        pulled = ocibridge.pull(pushed.reference, back, zip_method=method)
+        pulled = ocibridge.pull(pushed.reference, back, ocibridge.PullOptions(writing={"zip_method": method}))
         identity = "carton:" + hashlib.sha256(manifest_of(whole(files))).hexdigest()
         assert (pushed.identity, pulled.identity) == (identity, identity)
         after = CartonFormat().read(back, ReadOptions())
         assert contents(after) == contents(before)
-        assert ocibridge.push(back, f"oci:{root}/layout:v2", layers=how[0], compress=how[1]).digest == pushed.digest
+        assert (
+            ocibridge.push(back, f"oci:{root}/layout:v2", ocibridge.PushOptions(layers=how[0], compress=how[1])).digest
+            == pushed.digest
+        )

@@ -30,7 +30,7 @@ import ocibridge
 from ocibridge.transfer import cache
 cache.SETTLED = -10**12  # the files of a test are young
 options = {"layers": sys.argv[3], "concurrency": int(sys.argv[4]), "compress": sys.argv[5]}
-print(ocibridge.push(sys.argv[1], sys.argv[2], **options).digest)
+print(ocibridge.push(sys.argv[1], sys.argv[2], ocibridge.PushOptions(**options)).digest)
 # What getrusage says is no less than what the parent had when it started this process.
 print(*(line for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
@@ -88,9 +88,15 @@ def test_an_unchanged_carton_is_not_read_again(
     opened.clear()
     assert ocibridge.push(carton("digits-stored.carton"), f"{target}:v2").digest == first.digest
     # By what the manifest under the tag says, since MANIFEST promises the hashes of the files.
-    assert ocibridge.push(carton("digits-stored.carton"), f"{target}:v1", cache=False).digest == first.digest
+    assert (
+        ocibridge.push(carton("digits-stored.carton"), f"{target}:v1", ocibridge.PushOptions(cache=False)).digest
+        == first.digest
+    )
     assert opened == []
-    assert ocibridge.push(carton("digits-stored.carton"), f"{target}:v3", cache=False).digest == first.digest
+    assert (
+        ocibridge.push(carton("digits-stored.carton"), f"{target}:v3", ocibridge.PushOptions(cache=False)).digest
+        == first.digest
+    )
     assert opened
 
 
@@ -120,22 +126,22 @@ def test_the_tag_may_be_something_else_now(
     (tmp_path / "folder" / "model.pt").write_bytes(b"something else")
     target = f"{registry.host}/{repository}:v1"
     ocibridge.push(tmp_path / "folder", target)
-    ocibridge.push(carton("digits-stored.carton"), target, cache=False)
+    ocibridge.push(carton("digits-stored.carton"), target, ocibridge.PushOptions(cache=False))
     assert ocibridge.verify(target).proven
 
 
 @pytest.mark.parametrize("compress", ["none", "zstd"])
 def test_a_new_repository_gets_a_stream(logged: RegistryServer, tmp_path: Path, compress: str) -> None:
     folder = weights(tmp_path / "model", 1, 9 * MiB)
-    expected = ocibridge.push(folder, f"oci-archive:{tmp_path}/x.tar:v1", compress=compress)
-    pushed = ocibridge.push(folder, f"{logged.host}/new:v1", compress=compress)
+    expected = ocibridge.push(folder, f"oci-archive:{tmp_path}/x.tar:v1", ocibridge.PushOptions(compress=compress))
+    pushed = ocibridge.push(folder, f"{logged.host}/new:v1", ocibridge.PushOptions(compress=compress))
     assert pushed.digest == expected.digest
     patches = len(requests(logged, "PATCH"))
     assert patches == 1 if compress == "none" else patches > 1
     ocibridge.pull(f"{logged.host}/new:v1", tmp_path / "back")
     assert (tmp_path / "back" / "model-0.pt").read_bytes() == (folder / "model-0.pt").read_bytes()
     # Not so where the blob may be there already.
-    ocibridge.push(folder, f"{logged.host}/new:v2", cache=False, compress=compress)
+    ocibridge.push(folder, f"{logged.host}/new:v2", ocibridge.PushOptions(cache=False, compress=compress))
     assert len(requests(logged, "PATCH")) == patches
 
 
@@ -157,7 +163,7 @@ def test_a_killed_push_sends_no_finished_blob_again(logged: RegistryServer, tmp_
         child.communicate()
     before = closed()
     assert before >= 2
-    expected = ocibridge.push(folder, f"oci:{tmp_path}/layout:v1", layers=layers, cache=False)
+    expected = ocibridge.push(folder, f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(layers=layers, cache=False))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split()[0] == expected.digest
     # At most one blob was under way when the first process ended.

@@ -35,7 +35,7 @@ def test_a_hash_that_differs_from_manifest_leaves_no_tag(
     for target in (f"{registry.host}/{repository}:v1", f"oci:{tmp_path / 'layout'}:v1"):
         for layers in ("tar", "raw", "raw-files"):
             with pytest.raises(ocibridge.IntegrityError) as caught:
-                ocibridge.push(source, target, layers=layers)
+                ocibridge.push(source, target, ocibridge.PushOptions(layers=layers))
             assert "model/model.pt" in one_sentence(caught.value)
             with pytest.raises(ocibridge.NotFound):
                 ocibridge.pull(target, tmp_path / "back.carton")
@@ -60,8 +60,7 @@ def test_linked_files_are_not_fetched_unless_asked(carton: Callable[[str], Path]
         ocibridge.push(
             carton("digits-links.carton"),
             f"oci:{tmp_path / 'layout'}:v1",
-            fetch_links=True,
-            links_hosts=("models.example.com",),
+            ocibridge.PushOptions(reading={"fetch_links": True, "links_hosts": ("models.example.com",)}),
         )
     assert not (tmp_path / "layout").exists()
 
@@ -79,7 +78,7 @@ def test_an_existing_target_is_not_touched(name: str, carton: Callable[[str], Pa
     with pytest.raises(ocibridge.DestinationError, match="exists"):
         ocibridge.pull(target, back)
     assert (back / "mine" if back.is_dir() else back).read_text() == "mine"
-    ocibridge.pull(target, back, force=True)
+    ocibridge.pull(target, back, ocibridge.PullOptions(force=True))
     ocibridge.verify(back)
 
 

@@ -15,7 +15,7 @@ import ocibridge
 from ..registry import RegistryServer
 from .conftest import CARTONS, IDENTITY
 
-LINKS: dict[str, Any] = {"fetch_links": True, "links_hosts": ("127.0.0.1",)}
+LINKS = ocibridge.PushOptions(reading={"fetch_links": True, "links_hosts": ("127.0.0.1",)})
 PLACES = ("registry", "oci", "oci-archive")
 OPTIONS: tuple[dict[str, Any], ...] = (
     {"layers": "tar"},
@@ -55,7 +55,7 @@ def test_every_fixture_as_a_carton_and_as_a_folder(
     repository: str,
 ) -> None:
     target = place(kind, tmp_path, registry, repository)
-    pushed = ocibridge.push(carton(name), target, **LINKS)
+    pushed = ocibridge.push(carton(name), target, LINKS)
     assert pushed.identity == IDENTITY
     as_carton = ocibridge.pull(target, tmp_path / "back.carton")
     as_folder = ocibridge.pull(pushed.reference, tmp_path / "back")
@@ -76,12 +76,12 @@ def test_every_encoding(
     repository: str,
 ) -> None:
     target = place("registry", tmp_path, registry, repository)
-    pushed = ocibridge.push(carton("digits.carton"), target, **options)
+    pushed = ocibridge.push(carton("digits.carton"), target, ocibridge.PushOptions(**options))
     assert ocibridge.verify(target).identity == IDENTITY
     for method in ("stored", "deflate", "zstd"):
         back = tmp_path / f"{method}.carton"
-        assert ocibridge.pull(target, back, zip_method=method).identity == IDENTITY
-        again = ocibridge.push(back, target, **options)
+        assert ocibridge.pull(target, back, ocibridge.PullOptions(writing={"zip_method": method})).identity == IDENTITY
+        again = ocibridge.push(back, target, ocibridge.PushOptions(**options))
         assert again.digest == pushed.digest
         assert {layer.action for layer in again.layers} == {"skipped"}
 
@@ -91,7 +91,9 @@ def test_a_pulled_carton_is_the_same_file_each_time_and_in_every_layer_form(
 ) -> None:
     found = set()
     for number, options in enumerate(OPTIONS):
-        pushed = ocibridge.push(carton("digits.carton"), f"oci:{tmp_path / 'layout'}:{number}", **options)
+        pushed = ocibridge.push(
+            carton("digits.carton"), f"oci:{tmp_path / 'layout'}:{number}", ocibridge.PushOptions(**options)
+        )
         back = tmp_path / f"{number}.carton"
         ocibridge.pull(pushed.reference, back)
         found.add(hashlib.sha256(back.read_bytes()).hexdigest())
@@ -102,7 +104,7 @@ def test_from_registry_to_layout_the_digest_stays(
     carton: Callable[[str], Path], tmp_path: Path, registry: RegistryServer, repository: str
 ) -> None:
     digests = {
-        ocibridge.push(carton(name), place(kind, tmp_path, registry, repository), **LINKS).digest
+        ocibridge.push(carton(name), place(kind, tmp_path, registry, repository), LINKS).digest
         for kind in PLACES
         for name in ("digits.carton", "digits-stored.carton", "digits-unpacked")
     }
@@ -126,8 +128,8 @@ def test_inspect_tells_the_same_of_path_and_artifact(carton: Callable[[str], Pat
 def test_pull_as_decides_over_the_name(carton: Callable[[str], Path], tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
     ocibridge.push(carton("digits.carton"), target)
-    assert ocibridge.pull(target, tmp_path / "x.carton", as_format="folder").format == "folder"
+    assert ocibridge.pull(target, tmp_path / "x.carton", ocibridge.PullOptions(as_format="folder")).format == "folder"
     assert (tmp_path / "x.carton").is_dir()
-    assert ocibridge.pull(target, tmp_path / "y", as_format="carton").format == "carton"
+    assert ocibridge.pull(target, tmp_path / "y", ocibridge.PullOptions(as_format="carton")).format == "carton"
     assert (tmp_path / "y").is_file()
     assert ocibridge.verify(tmp_path / "y").identity == IDENTITY

@@ -65,23 +65,25 @@ def ocibridge_tar(publisher: Publisher, place: Path, tag: str) -> Files:
 
 
 def ocibridge_raw_files(publisher: Publisher, place: Path, tag: str) -> Files:
-    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", layers="raw-files")
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(layers="raw-files"))
     return model(tag)
 
 
 def ocibridge_modelpack(publisher: Publisher, place: Path, tag: str) -> Files:
-    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", dialect="modelpack")
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(dialect="modelpack"))
     return model(tag)
 
 
 def ocibridge_draft(publisher: Publisher, place: Path, tag: str) -> Files:
-    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", dialect="draft")
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(dialect="draft"))
     return model(tag)
 
 
 def ocibridge_image(publisher: Publisher, place: Path, tag: str) -> Files:
     """The tag is that of the image, not of the artifact."""
-    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag.removesuffix('-image')}", also=["image"])
+    ocibridge.push(
+        folder(tag, place), f"{publisher.name}:{tag.removesuffix('-image')}", ocibridge.PushOptions(also=["image"])
+    )
     return model(tag)
 
 

@@ -33,7 +33,7 @@ def unpacked(name: str, folder: Path) -> Path:
 def push(source: str | Path, registry: RegistryServer, repository: str, **options: Any) -> str:
     """Push with the image beside it; gives the reference of the image."""
     target = f"{registry.host}/{repository}:v1"
-    ocibridge.push(source, target, also=["image"], **options)
+    ocibridge.push(source, target, ocibridge.PushOptions(also=["image"], **options))
     return f"{target}-image"
 
 
@@ -124,7 +124,7 @@ def test_prepared_later(engines: tuple[Engine, ...], registry: RegistryServer, r
     """From raw layers, which no runtime unpacks."""
     folder = unpacked("hf-digits", tmp_path)
     target = f"{registry.host}/{repository}:v1"
-    ocibridge.push(folder, target, layers="raw-files")
+    ocibridge.push(folder, target, ocibridge.PushOptions(layers="raw-files"))
     prepared = ocibridge.volume_prepare(target)
     assert_seen(engines, prepared.reference, tree(folder))
 
@@ -133,5 +133,5 @@ def test_the_draft_dialect_mounts_by_itself(
     engines: tuple[Engine, ...], registry: RegistryServer, repository: str, tmp_path: Path
 ) -> None:
     folder = unpacked("hf-digits", tmp_path)
-    pushed = ocibridge.push(folder, f"{registry.host}/{repository}:v1", dialect="draft")
+    pushed = ocibridge.push(folder, f"{registry.host}/{repository}:v1", ocibridge.PushOptions(dialect="draft"))
     assert_seen(engines, pushed.reference, tree(folder))

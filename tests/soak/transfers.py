@@ -124,7 +124,9 @@ class Push(Transfer):
         """See `Transfer`."""
         model, target = self.model, self.target
         return Call(
-            lambda options: ocibridge.push(model.path, target, registry=options, **model.options),
+            lambda options: ocibridge.push(
+                model.path, target, ocibridge.PushOptions(**model.options), registry=options
+            ),
             ("push", model.path, target, *arguments(model.options)),
         )
 
@@ -132,7 +134,7 @@ class Push(Transfer):
     def expected(self) -> dict[str, str]:
         """The tags of the same model in a layout: digests do not depend on the place."""
         layout = self.stage.folder / "expected"
-        ocibridge.push(self.model.path, f"oci:{layout}:{TAG}", **self.model.options)
+        ocibridge.push(self.model.path, f"oci:{layout}:{TAG}", ocibridge.PushOptions(**self.model.options))
         return Layout(layout).tags()
 
     def check(self, ended: Ended, proxies: dict[str, FaultyProxy]) -> list[Problem]:
@@ -153,7 +155,11 @@ class Pull(Transfer):
         """See `Transfer`."""
         self.model = make_model(self.dice, self.stage.folder / "model")
         self.size = self.model.size
-        ocibridge.push(self.model.path, f"{self.stage.first}/{self.stage.repository}:{TAG}", **self.model.options)
+        ocibridge.push(
+            self.model.path,
+            f"{self.stage.first}/{self.stage.repository}:{TAG}",
+            ocibridge.PushOptions(**self.model.options),
+        )
         self._options: dict[str, Any] = {"concurrency": self.dice.randint(1, 4)}
         self._folder = self.stage.folder / "pulled"
         self._folder.mkdir()
@@ -162,12 +168,12 @@ class Pull(Transfer):
         if plain and self.dice.random() < 0.4:
             name = "back"
         elif plain:
-            self._options["zip_method"] = self.dice.choice(("stored", "deflate"))
+            self._options["writing"] = {"zip_method": self.dice.choice(("stored", "deflate"))}
         self._dest = self._folder / name
         self._allowed = [contents(self.model.path)]
         if self.dice.random() < 0.15:
             self._dest.write_bytes(b"") if self._dest.suffix else self._dest.mkdir()
-            ocibridge.pull(self._older(), self._dest, force=True)
+            ocibridge.pull(self._older(), self._dest, ocibridge.PullOptions(force=True))
             self._options["force"] = True
             self._allowed.append(contents(self._dest))
         self.about = f"{self.model.path.name} {self.model.options} to {name} {self._options}"
@@ -181,9 +187,12 @@ class Pull(Transfer):
     def call(self) -> Call:
         """See `Transfer`."""
         source, dest = f"{self.hosts['first']}/{self.stage.repository}:{TAG}", self._dest
-        argv = [f"--{name.replace('_', '-')}={value}" for name, value in self._options.items() if name != "force"]
+        given = {**self._options, **self._options.get("writing", {})}
+        argv = [
+            f"--{name.replace('_', '-')}={value}" for name, value in given.items() if name not in ("force", "writing")
+        ]
         return Call(
-            lambda options: ocibridge.pull(source, dest, registry=options, **self._options),
+            lambda options: ocibridge.pull(source, dest, ocibridge.PullOptions(**self._options), registry=options),
             ("pull", source, dest, *argv, *(["--force"] if "force" in self._options else [])),
         )
 
@@ -215,7 +224,7 @@ class Copy(Transfer):
         self._way = way
         layout = self.stage.folder / "layout"
         where = f"oci:{layout}" if way == "out" else f"{self.stage.first}/{self.stage.repository}"
-        ocibridge.push(self.model.path, f"{where}:{TAG}", **self.model.options)
+        ocibridge.push(self.model.path, f"{where}:{TAG}", ocibridge.PushOptions(**self.model.options))
         there: Place = Layout(layout) if way == "out" else Repository(self.stage.first, self.stage.repository)
         self._source = there.tags()
         self._options: dict[str, Any] = {"concurrency": self.dice.randint(1, 4)}
@@ -245,7 +254,9 @@ class Copy(Transfer):
         """See `Transfer`."""
         source, target = self._ends()
         return Call(
-            lambda options: ocibridge.copy(source, target, registry=options, source_registry=options, **self._options),
+            lambda options: ocibridge.copy(
+                source, target, ocibridge.CopyOptions(**self._options), registry=options, source_registry=options
+            ),
             ("copy", source, target, f"--concurrency={self._options['concurrency']}"),
         )
 

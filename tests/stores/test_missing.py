@@ -76,7 +76,9 @@ CALLS: dict[str, Callable[[str, Path], object]] = {
     "copy to a layout": lambda text, folder: ocibridge.copy(text, f"oci:{folder / 'copy'}"),
     "copy to a registry": lambda text, folder: ocibridge.copy(text, "127.0.0.1:9/x/y"),
     "pack": lambda text, folder: pack([text], folder / "models.tar"),
-    "convert": lambda text, folder: ocibridge.convert(text, f"oci:{folder / 'copy'}", dialect="draft"),
+    "convert": lambda text, folder: ocibridge.convert(
+        text, f"oci:{folder / 'copy'}", ocibridge.ConvertOptions(dialect="draft")
+    ),
     "volume check": lambda text, folder: ocibridge.volume_check(text),
     "volume prepare": lambda text, folder: ocibridge.volume_prepare(text),
 }

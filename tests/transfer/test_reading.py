@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.dialects.packing import Compress, Layers
+from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import IntegrityError

@@ -53,7 +53,7 @@ def paths(folder: Path) -> dict[str, int]:
     ],
 )
 def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folder: Path, tmp_path: Path) -> None:
-    pushed = ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", **options)  # type: ignore[arg-type]
+    pushed = ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(**options))  # type: ignore[arg-type]
     report = volume_check(pushed.reference)
     assert [each.verdict for each in report.runtimes] == [containerd, crio]
     assert report.ok is (containerd == crio == "mounts")
@@ -68,7 +68,7 @@ def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folde
 
 @pytest.mark.parametrize("options", [{}, {"compress": "gzip"}, {"layers": "raw-files"}, {"prefix": "models/"}], ids=str)
 def test_the_image_is_found_and_checked(options: dict[str, str], folder: Path, tmp_path: Path) -> None:
-    ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", also=["image"], **options)  # type: ignore[arg-type]
+    ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(also=["image"], **options))  # type: ignore[arg-type]
     report = volume_check(f"oci:{tmp_path / 'layout'}:v1")
     assert not report.ok
     assert report.companion is not None
@@ -96,7 +96,7 @@ def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -
 
 def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(folder, target, also=["image"])
+    ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"]))
     (folder / "config.json").write_text("{}")
     ocibridge.push(folder, target)
     report = volume_check(target)
@@ -107,7 +107,7 @@ def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path)
 def test_a_listing_that_is_not_true_is_found_by_reading(folder: Path, tmp_path: Path) -> None:
     """The annotations say another sha256 than the bytes have."""
     layout = tmp_path / "layout"
-    pushed = ocibridge.push(folder, f"oci:{layout}:v1", dialect="draft")
+    pushed = ocibridge.push(folder, f"oci:{layout}:v1", ocibridge.PushOptions(dialect="draft"))
     with LayoutStore(layout) as store:
         document = json.loads(store.fetch_manifest("v1")[1])
         for layer in document["layers"]:
@@ -123,7 +123,7 @@ def test_a_listing_that_is_not_true_is_found_by_reading(folder: Path, tmp_path: 
 
 def test_a_platform_that_is_missing_is_added_by_prepare(folder: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(folder, target, also=["image"])
+    ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"]))
     found = volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64")
     assert found.runtimes[0].verdict == "refused"
     repair = found.runtimes[0].repair or ""
@@ -216,7 +216,7 @@ def test_the_exit_status(
 
 def test_the_json_follows_its_schema(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(folder, target, also=["image"])
+    ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"]))
     assert main(["volume", "check", target, "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     schema = json.loads((ROOT / "schemas" / "volume-check.json").read_text(encoding="utf-8"))
@@ -227,7 +227,7 @@ def test_the_json_follows_its_schema(folder: Path, tmp_path: Path, capsys: pytes
 
 def test_the_text_names_the_image(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
-    ocibridge.push(folder, target, also=["image"])
+    ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"]))
     assert main(["volume", "check", target]) == 1
     out = capsys.readouterr().out
     report = volume_check(target)
@@ -247,7 +247,7 @@ def test_nothing_of_that_name(tmp_path: Path) -> None:
 def test_the_real_registry(registry: RegistryServer, repository: str) -> None:
     """Ranged reads, referrers and the tag, as a registry has them."""
     target = f"{registry.host}/{repository}:v1"
-    ocibridge.push(DIGITS, target, also=["image"])
+    ocibridge.push(DIGITS, target, ocibridge.PushOptions(also=["image"]))
     report = volume_check(target)
     assert [each.verdict for each in report.runtimes] == ["empty", "wrong"]
     assert report.companion is not None

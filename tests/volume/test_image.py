@@ -127,8 +127,8 @@ def shard(number: int) -> bytes:
 @pytest.mark.parametrize("compress", ["none", "gzip", "zstd"])
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_both_manifests_name_the_same_blobs(place: str, compress: str) -> None:
-    pushed = ocibridge.push(CARTON, f"{place}:v1", compress=compress, also=["image"])
-    assert pushed.digest == ocibridge.push(CARTON, f"{place}:plain", compress=compress).digest
+    pushed = ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(compress=compress, also=["image"]))
+    assert pushed.digest == ocibridge.push(CARTON, f"{place}:plain", ocibridge.PushOptions(compress=compress)).digest
     (also,) = pushed.also
     assert (also.kind, also.reference) == ("image", f"{place}:v1-image")
     with open_store(parse_reference(place)) as store:
@@ -159,7 +159,9 @@ def test_both_manifests_name_the_same_blobs(place: str, compress: str) -> None:
 
 def test_the_draft_has_an_image_too(tmp_path: Path) -> None:
     pushed = ocibridge.push(
-        CARTON, f"oci:{tmp_path}/x:v1", dialect="draft", also=["image"], platforms=["linux/riscv64"]
+        CARTON,
+        f"oci:{tmp_path}/x:v1",
+        ocibridge.PushOptions(dialect="draft", also=["image"], platforms=["linux/riscv64"]),
     )
     image = load_from(f"oci:{tmp_path}/x:v1-image")
     assert image.layers == [(each.digest, each.size) for each in pushed.layers]
@@ -170,9 +172,9 @@ def test_the_draft_has_an_image_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_raw_layers_are_wrapped_as_a_push_of_tar_layers_would(place: str, layers: str, weights: Path) -> None:
     tar = ocibridge.push(weights, f"{place}:tar")
-    ocibridge.push(weights, f"{place}:v1", layers=layers, also=["image"])
+    ocibridge.push(weights, f"{place}:v1", ocibridge.PushOptions(layers=layers, also=["image"]))
     assert load_from(f"{place}:v1-image").layers == [(each.digest, each.size) for each in tar.layers]
-    ocibridge.push(weights, f"{place}:v2", layers=layers)
+    ocibridge.push(weights, f"{place}:v2", ocibridge.PushOptions(layers=layers))
     prepared = ocibridge.volume_prepare(f"{place}:v2")
     assert [each.digest for each in prepared.layers] == [each.digest for each in tar.layers]
     assert {each.action for each in prepared.layers} == {"skipped"}
@@ -181,7 +183,9 @@ def test_raw_layers_are_wrapped_as_a_push_of_tar_layers_would(place: str, layers
 def test_raw_weights_beside_compressed_layers(weights: Path, tmp_path: Path) -> None:
     """Layers that are tar stay what they are; only the others are made."""
     place = f"oci:{tmp_path}/x"
-    pushed = ocibridge.push(weights, f"{place}:v1", layers="raw", compress="zstd", also=["image"])
+    pushed = ocibridge.push(
+        weights, f"{place}:v1", ocibridge.PushOptions(layers="raw", compress="zstd", also=["image"])
+    )
     kept = {each.digest for each in pushed.layers if each.media_type.endswith("+zstd")}
     assert kept
     image = load_from(f"{place}:v1-image")
@@ -192,15 +196,15 @@ def test_raw_weights_beside_compressed_layers(weights: Path, tmp_path: Path) -> 
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
     with pytest.raises(ocibridge.UsageError, match="--platform"):
-        ocibridge.push(CARTON, target, platforms=["linux/amd64"])
+        ocibridge.push(CARTON, target, ocibridge.PushOptions(platforms=["linux/amd64"]))
     with pytest.raises(ocibridge.UsageError, match="is no platform"):
-        ocibridge.push(CARTON, target, also=["image"], platforms=["amd64"])
+        ocibridge.push(CARTON, target, ocibridge.PushOptions(also=["image"], platforms=["amd64"]))
     with pytest.raises(ocibridge.UsageError, match="--max-layers is for tar"):
-        ocibridge.push(CARTON, target, layers="raw-files", max_layers=7)
+        ocibridge.push(CARTON, target, ocibridge.PushOptions(layers="raw-files", max_layers=7))
     with pytest.raises(ocibridge.UsageError, match="'picture'"):
-        ocibridge.push(CARTON, target, also=["picture"])
+        ocibridge.push(CARTON, target, ocibridge.PushOptions(also=["picture"]))
     with pytest.raises(ocibridge.InvalidReference, match="the tag"):
-        ocibridge.push(CARTON, f"oci:{tmp_path}/x:{'t' * 125}", also=["image"])
+        ocibridge.push(CARTON, f"oci:{tmp_path}/x:{'t' * 125}", ocibridge.PushOptions(also=["image"]))
     assert not (tmp_path / "x").exists(), "nothing moves before all is known to fit"
 
 
@@ -253,7 +257,7 @@ def test_an_image_costs_a_few_kilobytes(watched: ProgressReader) -> None:
 
 def test_preparing_twice_uploads_nothing(watched: ProgressReader) -> None:
     target = f"{watched.server.host}/models/digits:v1"
-    ocibridge.push(CARTON, target, layers="raw-files")
+    ocibridge.push(CARTON, target, ocibridge.PushOptions(layers="raw-files"))
     first = ocibridge.volume_prepare(target)
     assert {each.action for each in first.layers} == {"uploaded"}
     requests = len(watched.paths())
@@ -273,7 +277,7 @@ def test_a_large_raw_weight_streams_from_registry_to_registry_once(
     folder.mkdir()
     (folder / "weights.bin").write_bytes(bytes(9 * 1024 * 1024))
     source = f"{watched.server.host}/models/large:v1"
-    raw = ocibridge.push(folder, source, layers="raw-files").layers[0].digest
+    raw = ocibridge.push(folder, source, ocibridge.PushOptions(layers="raw-files")).layers[0].digest
     requests = len(watched.paths())
     prepared = ocibridge.volume_prepare(source, f"{place_registry}:v1")
     assert [each.action for each in prepared.layers] == ["uploaded"]
@@ -287,7 +291,9 @@ def test_a_large_raw_weight_streams_from_registry_to_registry_once(
 def test_a_model_of_ollama(place_registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = unpack_store(tmp_path / "models")
     monkeypatch.setenv("OLLAMA_MODELS", str(folder))
-    pushed = ocibridge.push("ollama:tinyllama-test", f"{place_registry}:v1", also=["ollama", "image"])
+    pushed = ocibridge.push(
+        "ollama:tinyllama-test", f"{place_registry}:v1", ocibridge.PushOptions(also=["ollama", "image"])
+    )
     assert [each.kind for each in pushed.also] == ["ollama", "image"]
     assert tree(f"{place_registry}:v1-image") == files_of(pushed.reference)
     plain_push = ocibridge.push("ollama:tinyllama-test", f"{place_registry}:v2")
@@ -306,7 +312,7 @@ def place_registry(registry: RegistryServer, repository: str) -> str:
 @pytest.mark.parametrize("layers", ["tar", "raw", "raw-files"])
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_an_image_in_another_place(place: str, layers: str, weights: Path, tmp_path: Path) -> None:
-    source = ocibridge.push(weights, f"oci:{tmp_path}/source:v1", layers=layers)
+    source = ocibridge.push(weights, f"oci:{tmp_path}/source:v1", ocibridge.PushOptions(layers=layers))
     prepared = ocibridge.volume_prepare(source.reference, f"{place}:prod")
     assert prepared.source == source.reference
     assert prepared.tag == "prod-image"
@@ -341,10 +347,12 @@ def test_more_layers_than_a_mount_bears(weights: Path, tmp_path: Path) -> None:
     with pytest.raises(ocibridge.LimitError, match="5 tar layers") as caught:
         ocibridge.volume_prepare(target, max_layers=4)
     assert "--max-layers" in str(caught.value.hint)
-    assert len(ocibridge.push(weights, target, max_layers=4).layers) == 4
+    assert len(ocibridge.push(weights, target, ocibridge.PushOptions(max_layers=4)).layers) == 4
     assert len(ocibridge.volume_prepare(target, max_layers=4).layers) == 4
     for layers in ("raw", "raw-files"):
-        raw = ocibridge.push(weights, f"oci:{tmp_path}/x:{layers}", layers=layers, also=["image"], max_layers=4)
+        raw = ocibridge.push(
+            weights, f"oci:{tmp_path}/x:{layers}", ocibridge.PushOptions(layers=layers, also=["image"], max_layers=4)
+        )
         assert len(raw.layers) == 5
         assert len(load_from(f"oci:{tmp_path}/x:{layers}-image").layers) == 4
         assert tree(f"oci:{tmp_path}/x:{layers}-image") == files_of(raw.reference)

@@ -80,6 +80,6 @@ def test_without_a_command_there_is_help(run: Run) -> None:
 
 def test_an_image_is_no_model(tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
-    ocibridge.push(CARTON, target, also=["image"])
+    ocibridge.push(CARTON, target, ocibridge.PushOptions(also=["image"]))
     with pytest.raises(ocibridge.FormatError, match="0 model artifacts"):
         ocibridge.volume_prepare(f"{target}-image")

@@ -16,6 +16,7 @@ from ocibridge.stores.opening import open_store
 
 from ..formats.ollama.samples import tree as ollama_tree
 from ..formats.ollama.samples import unpack_store
+from ..translating import translate
 from .test_image import CARTON, FIXTURES, files_of, tree
 
 LAYERS = ("tar", "raw", "raw-files")
@@ -40,8 +41,10 @@ def files_in(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("compress", ["none", "zstd"])
 def test_both_manifests_share_blobs_whose_files_are_below_the_folder(compress: str, tmp_path: Path) -> None:
     place = f"oci:{tmp_path}/x"
-    plain = ocibridge.push(CARTON, f"{place}:plain", compress=compress)
-    pushed = ocibridge.push(CARTON, f"{place}:v1", prefix="models", compress=compress, also=["image"])
+    plain = ocibridge.push(CARTON, f"{place}:plain", ocibridge.PushOptions(compress=compress))
+    pushed = ocibridge.push(
+        CARTON, f"{place}:v1", ocibridge.PushOptions(prefix="models", compress=compress, also=["image"])
+    )
     assert pushed.identity == plain.identity
     assert not {each.digest for each in pushed.layers} & {each.digest for each in plain.layers}
     assert tree(f"{place}:v1-image") == {"models/" + path: sha256 for path, sha256 in files_of(plain.reference).items()}
@@ -54,13 +57,16 @@ def test_both_manifests_share_blobs_whose_files_are_below_the_folder(compress: s
 @pytest.mark.parametrize("layers", LAYERS)
 def test_a_carton_comes_back(layers: str, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
-    pushed = ocibridge.push(CARTON, target, layers=layers, prefix="models/")
+    pushed = ocibridge.push(CARTON, target, ocibridge.PushOptions(layers=layers, prefix="models/"))
     assert ocibridge.verify(target).identity == pushed.identity
     pulled = ocibridge.pull(target, tmp_path / "back.carton")
     assert pulled.identity == pushed.identity == ocibridge.verify(CARTON).identity
-    assert ocibridge.push(tmp_path / "back.carton", target, layers=layers, prefix="models/").digest == pushed.digest
+    assert (
+        ocibridge.push(tmp_path / "back.carton", target, ocibridge.PushOptions(layers=layers, prefix="models/")).digest
+        == pushed.digest
+    )
     if layers == "raw-files":
-        assert ocibridge.verify(target, manifest_only=True).identity == pushed.identity
+        assert ocibridge.verify(target, ocibridge.VerifyOptions(manifest_only=True)).identity == pushed.identity
 
 
 @pytest.mark.parametrize("layers", LAYERS)
@@ -69,7 +75,7 @@ def test_a_folder_comes_back(layers: str, compress: str, folder: Path, tmp_path:
     if (layers, compress) == ("raw-files", "gzip"):
         layers = "tar"
     target = f"oci:{tmp_path}/x:v1"
-    ocibridge.push(folder, target, layers=layers, compress=compress, prefix="a/b/")
+    ocibridge.push(folder, target, ocibridge.PushOptions(layers=layers, compress=compress, prefix="a/b/"))
     ocibridge.pull(target, tmp_path / "back")
     assert files_in(tmp_path / "back") == files_in(folder)
 
@@ -79,7 +85,7 @@ def test_a_model_of_ollama_comes_back(layers: str | None, tmp_path: Path, monkey
     store = unpack_store(tmp_path / "models")
     monkeypatch.setenv("OLLAMA_MODELS", str(store))
     target = f"oci:{tmp_path}/x:v1"
-    pushed = ocibridge.push("ollama:tinyllama-test", target, layers=layers, prefix="models/")
+    pushed = ocibridge.push("ollama:tinyllama-test", target, ocibridge.PushOptions(layers=layers, prefix="models/"))
     assert ocibridge.verify(target).identity == pushed.identity
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "new"))
     assert ocibridge.pull(target, "ollama:tinyllama-test").identity == pushed.identity
@@ -92,8 +98,8 @@ def test_a_model_of_ollama_comes_back(layers: str | None, tmp_path: Path, monkey
 @pytest.mark.parametrize("dialect", ["modelpack", "draft"])
 def test_other_dialects_keep_the_folder(dialect: str, layers: str, tmp_path: Path) -> None:
     place = f"oci:{tmp_path}/x"
-    pushed = ocibridge.push(CARTON, f"{place}:v1", layers=layers, prefix="models/")
-    converted = ocibridge.convert(f"{place}:v1", f"{place}:v2", dialect=dialect)
+    pushed = ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(layers=layers, prefix="models/"))
+    converted = translate(f"{place}:v1", f"{place}:v2", ocibridge.ConvertOptions(dialect=dialect))
     assert ocibridge.verify(f"{place}:v2").identity == pushed.identity
     assert ocibridge.inspect(f"{place}:v2").annotations["org.ocibridge.prefix"] == "models/"
     with open_store(parse_reference(place)) as store:
@@ -101,21 +107,26 @@ def test_other_dialects_keep_the_folder(dialect: str, layers: str, tmp_path: Pat
     titles = [each["annotations"].get("org.opencontainers.image.title") for each in layers_now]
     assert any(titles)
     assert all(title.startswith("models/") for title in titles if title)
-    back = ocibridge.convert(f"{place}:v2", f"{place}:v3", dialect="cnai")
+    back = translate(f"{place}:v2", f"{place}:v3", ocibridge.ConvertOptions(dialect="cnai"))
     if dialect == "modelpack":
         assert back.digest == pushed.digest
     assert ocibridge.pull(f"{place}:v3", tmp_path / "back.carton").identity == pushed.identity
-    direct = ocibridge.push(CARTON, f"{place}:v4", layers="tar" if dialect == "draft" else layers, prefix="models/")
+    direct = ocibridge.push(
+        CARTON, f"{place}:v4", ocibridge.PushOptions(layers="tar" if dialect == "draft" else layers, prefix="models/")
+    )
     assert {each.digest for each in converted.layers} == {each.digest for each in direct.layers}
 
 
 def test_a_manifest_with_a_folder_is_not_taken_for_one_without(tmp_path: Path) -> None:
     """Digests are taken from the manifest under the tag; the same files elsewhere in a layer are another layer."""
     place = f"oci:{tmp_path}/x"
-    expected = ocibridge.push(CARTON, f"{place}:plain", cache=False)
-    folder = ocibridge.push(CARTON, f"{place}:v1", cache=False, prefix="models/")
-    assert ocibridge.push(CARTON, f"{place}:v1", cache=False).digest == expected.digest
-    assert ocibridge.push(CARTON, f"{place}:v1", cache=False, prefix="models/").digest == folder.digest
+    expected = ocibridge.push(CARTON, f"{place}:plain", ocibridge.PushOptions(cache=False))
+    folder = ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(cache=False, prefix="models/"))
+    assert ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(cache=False)).digest == expected.digest
+    assert (
+        ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(cache=False, prefix="models/")).digest
+        == folder.digest
+    )
     assert ocibridge.verify(folder.reference).identity == expected.identity
 
 
@@ -125,7 +136,7 @@ def test_a_manifest_with_a_folder_is_not_taken_for_one_without(tmp_path: Path) -
 )
 def test_an_annotation_that_is_not_true(prefix: str, word: str, layers: str, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
-    ocibridge.push(CARTON, target, layers=layers, prefix="models/")
+    ocibridge.push(CARTON, target, ocibridge.PushOptions(layers=layers, prefix="models/"))
     with open_store(parse_reference(target)) as store:
         document = json.loads(store.fetch_manifest("v1")[1])
         document["annotations"]["org.ocibridge.prefix"] = prefix

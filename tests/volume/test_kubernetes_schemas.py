@@ -59,7 +59,7 @@ def published(registry: RegistryServer, tmp_path_factory: pytest.TempPathFactory
     with tarfile.open(FIXTURES / "hf-digits.tar") as archive:
         archive.extractall(folder, filter="data")
     target = f"{registry.host}/test/kubernetes/digits:v1"
-    ocibridge.push(folder, target, also=["image"], prefix="models/", cache=False)
+    ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"], prefix="models/", cache=False))
     return target
 
 

@@ -38,7 +38,7 @@ def push(registry: RegistryServer, repository: str) -> Push:
 
     def run(tag: str = "v1", **options: Any) -> str:
         target = f"{registry.host}/{repository}:{tag}"
-        ocibridge.push(DIGITS, target, **options)
+        ocibridge.push(DIGITS, target, ocibridge.PushOptions(**options))
         return target
 
     return run
@@ -270,7 +270,7 @@ def test_the_command(push: Push, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_names_are_made_of_the_repository(registry: RegistryServer, repository: str) -> None:
     target = f"{registry.host}/{repository}/my_model.v2"
-    ocibridge.push(DIGITS, target, dialect="draft")
+    ocibridge.push(DIGITS, target, ocibridge.PushOptions(dialect="draft"))
     assert volume_manifest(target).documents[0]["metadata"]["name"] == "my-model-v2"
 
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from ...dialects.dialect import Dialect
+from ...dialects.choices import Dialect
 from ...errors import OcibridgeError
 from ...model import Role
 from ...oci import RegistryReference, parse_reference

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to pack a model; apart from what does it, whose import would take longer than printing a help text."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Layers(str, Enum):
+    """How files become layers (`--layers`)."""
+
+    TAR = "tar"
+    RAW = "raw"
+    RAW_FILES = "raw-files"
+
+
+class Compress(str, Enum):
+    """How tar layers are compressed (`--compress`)."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+class Dialect(str, Enum):
+    """Which specification a manifest follows (`--dialect`)."""
+
+    CNAI = "cnai"
+    DRAFT = "draft"
+    MODELPACK = "modelpack"

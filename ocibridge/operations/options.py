@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the operations; `ocibridge.options` says how they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ..dialects.choices import Compress, Dialect, Layers
+from ..options import Options, count, option
+from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
+from .values import annotation, annotations_of, moment, names
+
+_DIALECT = (
+    "vocabulary of the manifest: cnai (the model specification's first names), draft (OCI layers that a container "
+    "runtime mounts) or modelpack (its current names)"
+)
+_SEVERAL = "(may be given several times)"
+
+
+def platform_option(help: str) -> Any:
+    """`--platform`: `OS/ARCHITECTURE[/VARIANT]`, with commas between several; None where there are none."""
+    return option(None, help=help, flag="--platform", metavar="OS/ARCH,…", parse=names, repeat=True)
+
+
+def max_layers_option() -> Any:
+    """`--max-layers`; None is `ocibridge.settings.MAX_LAYERS`."""
+    return option(
+        None,
+        help="tar layers that there may be; beyond them neighbouring weights share one (default: 120)",
+        metavar="N",
+        parse=count,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions(Options):
+    """How much moves at the same time."""
+
+    concurrency: int = option(
+        CONCURRENCY,
+        help="layers that move at the same time (default: %(default)s)",
+        metavar="N",
+        parse=count,
+        group="transfer",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheOptions(Options):
+    """Whether digests of unchanged files, and notes on unfinished uploads, are kept in `settings.cache_dir`."""
+
+    cache: bool = option(
+        True,
+        help="read every file: neither use nor keep digests of unchanged files, nor notes on unfinished uploads",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(Options):
+    """What is accepted from a source before it is refused; see `ocibridge.settings.Limits`."""
+
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(LimitOptions):
+    """How a source on disk is read.
+
+    Attributes:
+        reading: Options of the format that the source has, by name.
+    """
+
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(LimitOptions):
+    """How a target on disk is written.
+
+    Attributes:
+        writing: Options of the format that is written, by name.
+    """
+
+    as_format: str | None = option(
+        None,
+        help="what to write, whatever the name of the target says",
+        flag="--as",
+        choices=("carton", "mlarchive", "folder"),
+    )
+    force: bool = option(False, help="replace the target if it exists")
+    writing: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushOptions(SourceOptions, CacheOptions, TransferOptions):
+    """Options of `push`."""
+
+    layers: Layers | str | None = option(
+        None,
+        help="tar layers, weights as they are, or every file as it is (default: tar; for a model of Ollama raw-files, "
+        "so that its blobs keep their digests, unless --compress or --dialect draft is given)",
+        choices=Layers,
+    )
+    compress: Compress | str = option(Compress.NONE, help="compress tar layers (default: none)", choices=Compress)
+    dialect: Dialect | str = option(Dialect.CNAI, help=f"{_DIALECT}; default: cnai", choices=Dialect)
+    exact: bool = option(
+        False,
+        help="carry the archive as it is, as one raw layer; a pull gives back its very bytes",
+        flag=("--exact", "--keep-archive"),
+    )
+    annotations: Mapping[str, str] | None = option(
+        None,
+        help=f"annotation of the manifest {_SEVERAL}",
+        metavar="KEY=VALUE",
+        flag="--annotation",
+        short="-a",
+        parse=annotation,
+        repeat=annotations_of,
+    )
+    created: datetime | None = option(
+        None,
+        help="creation time to record, RFC 3339 or seconds since 1970 (default: SOURCE_DATE_EPOCH, else none)",
+        metavar="TIME",
+        parse=moment,
+    )
+    also: Sequence[str] = option(
+        (),
+        help="also publish the model's own Ollama manifest, under the tag TAG-ollama (needs raw-files layers), or an "
+        "OCI image of the same layers, which pods can mount, under TAG-image",
+        choices=("ollama", "image"),
+        repeat=True,
+    )
+    platforms: Sequence[str] | None = platform_option(
+        "platforms of the image, with commas between them (default: linux/amd64,linux/arm64)"
+    )
+    prefix: str = option(
+        "",
+        help="put all files into this folder inside the layers, such as models/; a pull takes it off again",
+        metavar="FOLDER",
+    )
+    max_layers: int | None = max_layers_option()
+    mount_from: Sequence[str] = option(
+        (),
+        help=f"repository of the same registry that may hold the blobs already {_SEVERAL}",
+        metavar="REPOSITORY",
+        repeat=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullOptions(TargetOptions, TransferOptions):
+    """Options of `pull`."""
+
+    thin: bool = option(
+        False, help="link the large files of a carton to the registry, instead of fetching them (raw-files layers)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(TargetOptions, SourceOptions, CacheOptions, TransferOptions):
+    """Options of `convert`; `dialect` is for a target that is a reference."""
+
+    dialect: Dialect | str | None = option(None, help=_DIALECT, choices=Dialect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions(SourceOptions):
+    """Options of `inspect`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(SourceOptions, TransferOptions):
+    """Options of `verify`."""
+
+    manifest_only: bool = option(
+        False, help="prove the identity of a carton in raw-files layers from its manifest alone, reading no file"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BelongingOptions(Options):
+    """What is copied with an artifact."""
+
+    platforms: Sequence[str] | None = platform_option(
+        "of an index, copy these platforms only, with commas between them; the index keeps its bytes"
+    )
+    referrers: bool = option(True, help="leave out signatures, SBOMs and the like that refer to it")
+    digest_tags: bool = option(True, help="leave out tags such as sha256-….sig")
+    companions: bool = option(True, help="leave out TAG-image and TAG-ollama beside it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(BelongingOptions, TransferOptions):
+    """Options of `copy`."""
+
+    full: bool = option(False, help="look for every blob, even below what the target has, and repair what is broken")
