@@ -95,7 +95,7 @@ def tags_of(host: str, repository: str) -> set[str]:
 
 
 def heads(host: str, repository: str, tags: Iterable[str]) -> None:
-    """Ask for each tag over one connection, one after the other: the least that tells whether it is in step."""
+    """Ask for each tag over one connection, one after the other: the least that tells whether it is in sync."""
     connection = http.client.HTTPConnection(host, timeout=60)
     for tag in tags:
         connection.request("HEAD", f"/v2/{repository}/manifests/{tag}", headers={"Accept": _MANIFEST})
@@ -121,7 +121,7 @@ def _get(host: str, url: str) -> Any:
 
 
 def whole_job(path: Path, source: str, target: str) -> Path:
-    """A job file that keeps all tags of a repository in step, and does no more than skopeo does."""
+    """A job file that keeps all tags of a repository in sync, and does no more than skopeo does."""
     return _job(path, [{"source": source, "target": target, "type": "repository"}])
 
 

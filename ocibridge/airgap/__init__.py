@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Across an air gap: many references in one archive, restored on the other side."""
+"""Air-gapped transfer: pack many references into one archive, and restore them on the other side."""
 
 from .pack import pack
 from .reports import PackReport, UnpackReport

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to a reference: found out without moving a blob, and alike on both sides of an air gap."""
+"""Manifests and blobs that belong to a reference, listed without fetching a blob."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..transfer.graph import Graph, Node, node_of, read_node
 from .inventory import ReferenceInventory
 
 
-class Recorder(VerifiedStore):
-    """A target that takes every manifest, and claims to have every blob: what is copied to it is known, and not moved.
+class ManifestRecorder(VerifiedStore):
+    """A target that accepts every manifest and claims to have every blob; a copy to it transfers nothing.
 
     Args:
-        name: Other than that of any other store of the run.
+        name: A name that no other store of the run has.
         limits: See `ocibridge.settings.Limits`.
 
     Attributes:
@@ -44,18 +44,18 @@ class Recorder(VerifiedStore):
         raise NotFound(f"{self.name} has no blobs")
 
     def head(self, version: str) -> Descriptor | None:
-        """Nothing: everything shall be brought."""
+        """Return None, so that everything is copied."""
         return None
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Always true."""
+        """Return True."""
         return True
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
-        """Nothing is kept."""
+        """Ignore the blob."""
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
-        """Take note of a manifest."""
+        """Record a manifest."""
         descriptor = Descriptor.of(data, media_type)
         if descriptor.digest not in self._nodes:
             node = self._nodes[descriptor.digest] = node_of(descriptor, data, self.name)
@@ -66,21 +66,21 @@ class Recorder(VerifiedStore):
         return descriptor
 
     def tags(self) -> Sequence[str]:
-        """Every tag, sorted."""
+        """All tags, sorted."""
         return sorted(self.heads)
 
     def referrers(self, digest: str, artifact_type: str | None = None) -> Sequence[Descriptor]:
-        """Manifests that refer to `digest`, by digest."""
+        """The referrers of a manifest, sorted by digest."""
         return sorted(self._referrers.get(digest, ()), key=lambda each: each.digest)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """All that belongs to a reference.
+class ReferenceContents:
+    """Manifests and blobs that belong to a reference.
 
     Attributes:
-        root: What it leads to.
-        nodes: Manifests: each after those that an index lists, referrers behind what they refer to.
+        root: The manifest or index that the reference points to.
+        nodes: All manifests: an index after its manifests, referrers after their subject.
         blobs: All blobs of these, each digest once.
     """
 
@@ -90,7 +90,7 @@ class Contents:
 
     @property
     def held(self) -> ReferenceInventory:
-        """The same for an inventory."""
+        """The entry of an inventory."""
         return ReferenceInventory(
             digest=self.root.digest,
             manifests={each.digest: each.descriptor.size for each in self.nodes},
@@ -98,12 +98,12 @@ class Contents:
         )
 
 
-def contents_of(store: Store, version: str) -> Contents:
-    """All that belongs to what a tag or digest names, as far as `store` has it.
+def contents_of(store: Store, version: str) -> ReferenceContents:
+    """List the manifests and blobs that belong to a tag or digest, as far as `store` has them.
 
     Raises:
         NotFound: there is no such manifest.
-        FormatError: a manifest is none that can be copied.
+        FormatError: a manifest cannot be copied.
         IntegrityError: a manifest is damaged.
     """
     root = read_node(store, version)
@@ -118,4 +118,4 @@ def contents_of(store: Store, version: str) -> Contents:
         for each in below:
             waiting += [read_node(store, found.digest) for found in reversed(store.referrers(each.digest))]
     blobs = {blob.digest: blob for node in nodes.values() for blob in node.blobs}
-    return Contents(root, tuple(nodes.values()), tuple(blobs.values()))
+    return ReferenceContents(root, tuple(nodes.values()), tuple(blobs.values()))

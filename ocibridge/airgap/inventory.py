@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the other side of an air gap has, as a document that both sides keep."""
+"""Inventory of the other side of an air gap, a document for both sides."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Size = Annotated[int, Field(ge=0)]
 
 
 class ReferenceInventory(Document):
-    """What is there under one reference.
+    """Manifests and blobs of one reference.
 
     Attributes:
-        digest: The manifest or index that it leads to.
-        manifests: Size in bytes of it and of all manifests that belong to it, referrers among them, by digest.
+        digest: The manifest or index that the reference points to.
+        manifests: Size in bytes of all its manifests, including referrers, by digest.
         blobs: Size in bytes of all their blobs, by digest.
     """
 
-    digest: Digest = Field(description="the manifest or index that the reference leads to")
-    manifests: dict[Digest, Size] = Field(description="its manifests, referrers among them: size in bytes by digest")
-    blobs: dict[Digest, Size] = Field(description="the blobs of these: size in bytes by digest")
+    digest: Digest = Field(description="the manifest or index that the reference points to")
+    manifests: dict[Digest, Size] = Field(description="all its manifests, including referrers: size in bytes by digest")
+    blobs: dict[Digest, Size] = Field(description="all their blobs: size in bytes by digest")
 
     def covers(self, other: ReferenceInventory) -> bool:
-        """Whether nothing is missing here that `other` has."""
+        """Return whether this has every manifest of `other`."""
         return self.digest == other.digest and self.manifests.keys() >= other.manifests.keys()
 
 
 class Inventory(Document):
-    """What the other side of an air gap has.
+    """Inventory of the other side of an air gap.
 
     Attributes:
-        version: Of this form of the document.
-        references: What is there, by `HOST/REPOSITORY:TAG` as the sending side names it.
+        version: Version of the document.
+        references: Entries by `HOST/REPOSITORY:TAG` as the sending side names it.
     """
 
     version: Literal[1] = 1
@@ -58,8 +58,8 @@ class Inventory(Document):
 
         Raises:
             SourceError: it cannot be read.
-            FormatError: it is no such document.
-            LimitError: it is larger than any sensible one.
+            FormatError: it is no inventory.
+            LimitError: it is too large.
         """
         with reading(path), open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
@@ -72,12 +72,12 @@ class Inventory(Document):
         return inventory
 
     def joined(self, references: Mapping[str, ReferenceInventory]) -> Inventory:
-        """This inventory, and what has come since."""
+        """Return this inventory with added or replaced references."""
         merged = {**self.references, **references}
         return Inventory(references={name: merged[name] for name in sorted(merged)})
 
     def write(self, path: Path) -> None:
-        """Write it whole, or leave what was there.
+        """Write the inventory to an atomic file.
 
         Raises:
             DestinationError: it cannot be written.
@@ -86,7 +86,7 @@ class Inventory(Document):
         write_file(path, (text + "\n").encode())
 
     def homes(self, digests: Collection[str]) -> dict[str, list[str]]:
-        """For each of some blobs, the repositories that have it, sorted; those that none has are left out."""
+        """Return the repositories that have each blob, sorted; blobs that none has are left out."""
         found: dict[str, set[str]] = {}
         for name, held in self.references.items():
             parsed = parse_name(name)

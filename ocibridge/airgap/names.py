@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of what is in a bundle, and where they lead on the other side."""
+"""Names of references in an archive, and the references that they become on the other side."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..paths import show
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a manifest in a bundle.
+    """The name of a manifest in an archive.
 
     Attributes:
-        text: As it stands there: `HOST/REPOSITORY:TAG`, `HOST/REPOSITORY@DIGEST`, or a tag alone.
+        text: The complete name: `HOST/REPOSITORY:TAG`, `HOST/REPOSITORY@DIGEST`, or a tag alone.
         repository: `HOST/REPOSITORY`, or empty.
-        tag: The tag; None where it is named by digest.
+        tag: The tag; None for a name with a digest.
     """
 
     text: str
@@ -33,19 +33,19 @@ class Name:
 
 
 def name_of(reference: Reference) -> Name:
-    """What a reference is called in a bundle: those of layouts by their tag alone."""
+    """Return the name of a reference in an archive; for a layout, this is its tag."""
     if isinstance(reference, RegistryReference):
         tag = reference.tag or (None if reference.digest else reference.version)
         text = f"{reference.name}@{reference.digest}" if tag is None else f"{reference.name}:{tag}"
         return Name(text, reference.name, tag)
     tag = reference.tag or (None if reference.digest else reference.version)
     if tag is None:
-        raise UsageError(f"{reference} has no name that a bundle could give it", hint="name it by a tag: oci:DIR:TAG")
+        raise UsageError(f"{reference} has no name for the archive", hint="name it by a tag: oci:DIR:TAG")
     return Name(tag, "", tag)
 
 
 def parse_name(text: str) -> Name | None:
-    """The name that stands in a bundle or an inventory; None where it is none that we would restore."""
+    """Parse a name of an archive or inventory; None if it is no name that can be restored."""
     try:
         parsed = parse_reference(text if "/" in text else f"localhost/x:{text}")
     except InvalidReference:
@@ -56,21 +56,21 @@ def parse_name(text: str) -> Name | None:
         return Name(text, "", text) if parsed.tag == text and parsed.digest is None else None
     if parsed.tag and parsed.digest:
         return None
-    # As it is written there, and not with what is added to it for Docker Hub.
+    # As written, without what `parse_reference` adds for Docker Hub.
     repository = text.partition("@")[0] if parsed.digest else text.removesuffix(f":{parsed.tag}")
     return Name(text, repository, None if parsed.digest else parsed.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a bundle is restored.
+    """The target of a restore.
 
     Attributes:
         text: `HOST[/PREFIX]` or `oci:DIR`.
         host: The registry; empty for a layout.
-        prefix: What comes before each repository, or empty.
-        layout: The folder of a layout, in which everything keeps its name.
-        strip: Leading parts of the repositories that are left out.
+        prefix: Prefix of each repository, or empty.
+        layout: The folder of a layout, in which all names are kept; or None.
+        strip: Leading parts of repository names that are removed.
     """
 
     text: str
@@ -80,10 +80,10 @@ class Destination:
     strip: str = ""
 
     def repository(self, name: Name) -> str:
-        """The repository that `name` goes to, as `HOST/REPOSITORY`; in a layout it keeps its own.
+        """Return the repository for a name, as `HOST/REPOSITORY`; a layout keeps that of the name.
 
         Raises:
-            UsageError: there is none.
+            UsageError: the name has no repository there.
         """
         path = name.path
         if self.layout is not None:
@@ -104,7 +104,7 @@ class Destination:
 
 
 def parse_destination(text: str, strip: str = "") -> Destination:
-    """Parse `HOST[/PREFIX]`, which `oci://` or `docker://` may stand before, or `oci:DIR`.
+    """Parse `HOST[/PREFIX]`, with or without `oci://` or `docker://`, or `oci:DIR`.
 
     Raises:
         UsageError: it is neither.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many references, with all that belongs to them, into one archive for the other side of an air gap."""
+"""Pack many references, with all their manifests and blobs, into one archive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..transfer.graph import Node
 from ..transfer.progress import reported
 from ..transfer.session import CopySession
 from ..transfer.workers import Workers
-from .contents import Contents, Recorder, contents_of
+from .contents import ManifestRecorder, ReferenceContents, contents_of
 from .inventory import Inventory
 from .names import Name, name_of
 from .reports import PackedReference, PackReport, VolumeReport
@@ -44,26 +44,26 @@ if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
 
 ANNOTATION_BLOBS_AT = "org.ocibridge.bundle.blobs-at"
-"""On an entry of `index.json`: repositories of the other side, as the sending side names them, that have blobs
-which the bundle lacks; with commas between them."""
+"""Annotation of an entry of `index.json`: repositories of the other side, as the sending side names them, that have the
+blobs which the archive lacks; separated by commas."""
 _PHASE = "packing"
 _SMALL = settings.MiB
 _AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """One name that the bundle is to hold.
+class _PackItem:
+    """A name to pack.
 
     Attributes:
         name: The name.
-        contents: All that belongs to it.
-        source: Where it is.
-        unchanged: Whether the other side has it all.
+        contents: Its manifests and blobs.
+        source: Its store.
+        unchanged: True if the other side has all of it.
     """
 
     name: Name
-    contents: Contents
+    contents: ReferenceContents
     source: Store
     unchanged: bool
 
@@ -86,30 +86,30 @@ def pack(
 ) -> PackReport:
     """Write references into one OCI image layout archive.
 
-    The same content gives the same bytes, in whichever order and from whichever registry it comes under its names. So
-    a run that was interrupted goes on with what is there: the next one reads that, and fetches the rest.
+    The same content with the same names gives the same bytes, in any order of references and from any registry. The
+    next run therefore resumes an interrupted one: it reads what is there, and fetches the rest.
 
     Args:
-        references: Registry references or layouts; each leads to one name, `HOST/REPOSITORY:TAG`.
+        references: Registry references or layouts; each gets one name, `HOST/REPOSITORY:TAG`.
         target: The archive, as a path or `oci-archive:FILE`.
-        since: Inventory of what the other side has, which is left out.
-        inventory: Where the inventory of what the other side will have goes.
+        since: Path of the inventory of the other side; what it lists is left out.
+        inventory: Path for the inventory of the other side after the transfer.
         volume_size: Length of a volume in bytes; None writes one file.
         platforms: See `CopyOptions`.
-        referrers: Whether what refers to the references comes along.
-        digest_tags: Whether tags `sha256-<hex>…` come along.
-        companions: Whether the image and the Ollama manifest of a model come along.
-        force: Whether to replace the archive.
-        registry: How to talk to the registries.
-        concurrency: References that are looked at, and small blobs that are fetched, at the same time.
-        progress: Told what happens.
+        referrers: Pack the referrers, too.
+        digest_tags: Pack tags `sha256-<hex>…`, too.
+        companions: Pack the companion image and Ollama manifest of a model, too.
+        force: Replace an existing archive.
+        registry: Credentials and TLS.
+        concurrency: Number of references, and of small blobs, that are fetched at the same time.
+        progress: Receives progress events.
 
     Raises:
-        UsageError: no reference, or two of one name.
-        NotFound: a reference leads to nothing.
-        IntegrityError: a source has other bytes than a digest promises.
-        StoreError: a source refused something, or could not be reached.
-        DestinationError: the archive cannot be written, or is there already.
+        UsageError: there is no reference, or two have one name.
+        NotFound: a reference does not exist.
+        IntegrityError: the bytes of a source do not match a digest.
+        StoreError: a source refused a request, or could not be reached.
+        DestinationError: the archive cannot be written, or exists.
 
     Example:
         >>> pack(["localhost:5000/models/digits:v1"], "models.tar")  # doctest: +SKIP
@@ -128,14 +128,14 @@ def pack(
         workers = Workers(concurrency, progress, list(sources.values()))
         progress.plan("reading", len(wanted), 0)
 
-        def look(item: tuple[Name, Reference]) -> tuple[list[_Found], list[str]]:
+        def read(item: tuple[Name, Reference]) -> tuple[list[_PackItem], list[str]]:
             task = Task("reading", item[0].text, 0)
             with reported(progress, task):
-                return _look(*item, sources[item[1].name], options, shared, companions, known)
+                return _contents(*item, sources[item[1].name], options, shared, companions, known)
 
-        looked = workers.map(look, list(wanted.items()))
-        found = {each.name.text: each for every, _ in looked for each in every}
-        warnings = list(dict.fromkeys(text for _, every in looked for text in every))
+        items = workers.map(read, list(wanted.items()))
+        found = {each.name.text: each for every, _ in items for each in every}
+        warnings = list(dict.fromkeys(text for _, every in items for text in every))
         ordered = [found[text] for text in sorted(found)]
         written = _write(writer, [each for each in ordered if not each.unchanged], known, concurrency, progress)
         warnings += [text for source in sources.values() for text in source.warnings if text not in warnings]
@@ -160,10 +160,10 @@ def pack(
 
 
 def archive_path(target: str | os.PathLike[str] | ArchiveReference) -> Path:
-    """The file that a path or `oci-archive:FILE` names.
+    """Return the path that a path or `oci-archive:FILE` names.
 
     Raises:
-        UsageError: it names a tag, too.
+        UsageError: it contains a tag.
     """
     if isinstance(target, str) and target.startswith("oci-archive:"):
         reference = parse_reference(target)
@@ -180,10 +180,10 @@ def archive_path(target: str | os.PathLike[str] | ArchiveReference) -> Path:
 
 
 def _wanted(references: Sequence[str | Reference]) -> dict[Name, Reference]:
-    """The references by their names in the bundle.
+    """Return the references by their names in the archive.
 
     Raises:
-        InvalidReference: one is none.
+        InvalidReference: one is malformed.
         UsageError: there is none, or two have one name.
     """
     found: dict[Name, Reference] = {}
@@ -201,7 +201,7 @@ def _wanted(references: Sequence[str | Reference]) -> dict[Name, Reference]:
 
 
 def _open(references: Iterable[Reference], registry: RegistryOptions | None, stack: ExitStack) -> dict[str, Store]:
-    """The stores of some references by their names; the connections end with `stack`."""
+    """Open the stores of the references, by name; `stack` closes them."""
     from ..stores.registry import RegistryOptions
 
     options = registry or RegistryOptions()
@@ -219,7 +219,7 @@ def _open(references: Iterable[Reference], registry: RegistryOptions | None, sta
     return stores
 
 
-def _look(
+def _contents(
     name: Name,
     reference: Reference,
     source: Store,
@@ -227,31 +227,31 @@ def _look(
     shared: CopySession,
     companions: bool,
     known: Inventory,
-) -> tuple[list[_Found], list[str]]:
-    """What a reference brings with it, under which names, and warnings; no blob is fetched."""
-    recorder = Recorder(f"the contents of {name.text}", source.limits)
-    carrier = GraphCopier(source, recorder, options, shared)
-    carried = [carrier.carry(reference.version, name.tag)]
+) -> tuple[list[_PackItem], list[str]]:
+    """Return the names to pack for a reference, and warnings; no blob is fetched."""
+    recorder = ManifestRecorder(f"the contents of {name.text}", source.limits)
+    copier = GraphCopier(source, recorder, options, shared)
+    copied = [copier.carry(reference.version, name.tag)]
     if companions and name.tag is not None:
         tagged = replace(reference, tag=name.tag, digest=None)
-        carried += [each for _, each in carry_companions(carrier, tagged, tagged, carried[0])]
+        copied += [each for _, each in carry_companions(copier, tagged, tagged, copied[0])]
     named = [
         (Name(f"{name.repository}:{tag}" if name.repository else tag, name.repository, tag), tag)
         for tag in recorder.tags()
     ]
     if name.tag is None:
-        named.append((name, carried[0].descriptor.digest))
+        named.append((name, copied[0].descriptor.digest))
     found = []
     for each, version in named:
         contents = contents_of(recorder, version)
         held = known.references.get(each.text)
-        found.append(_Found(each, contents, source, held is not None and held.covers(contents.held)))
-    return found, [text for each in carried for text in each.warnings]
+        found.append(_PackItem(each, contents, source, held is not None and held.covers(contents.held)))
+    return found, [text for each in copied for text in each.warnings]
 
 
 @dataclass(slots=True)
-class _Written:
-    """What went into the archive."""
+class _PackedBlobs:
+    """Contents of the written archive; `left` has the sizes of blobs that the other side has."""
 
     volumes: list[VolumeReport]
     left: dict[str, int]
@@ -262,8 +262,8 @@ class _Written:
 
 
 def _write(
-    writer: BundleWriter, found: Sequence[_Found], known: Inventory, concurrency: int, progress: Progress
-) -> _Written:
+    writer: BundleWriter, found: Sequence[_PackItem], known: Inventory, concurrency: int, progress: Progress
+) -> _PackedBlobs:
     there = {digest for held in known.references.values() for digest in held.blobs}
     left: dict[str, int] = {}
     manifests: dict[str, Node] = {}
@@ -288,7 +288,7 @@ def _write(
             with reported(progress, task):
                 writer.add(descriptor, content, partial(progress.advance, task))
     volumes = writer.publish(_entries(found, manifests, known.homes(left.keys())))
-    return _Written(
+    return _PackedBlobs(
         [VolumeReport(path=str(each.path), size=each.size, digest=each.digest) for each in volumes],
         left,
         len(manifests),
@@ -301,12 +301,12 @@ def _write(
 def _ahead(
     items: Sequence[tuple[Descriptor, Content, Store | None]], concurrency: int, left: int
 ) -> Generator[tuple[Descriptor, Content], None, None]:
-    """The items in their order; small blobs are fetched while those before them are written.
+    """Return the items in order, and fetch small blobs in advance while others are written.
 
     Args:
         items: Blobs and manifests; a manifest has no store.
-        concurrency: Blobs that are fetched at the same time.
-        left: Bytes of the archive that an interrupted run has left: what is among them need not be fetched.
+        concurrency: Number of blobs fetched at the same time.
+        left: Bytes of the archive that an interrupted run has written; blobs among them are not fetched in advance.
     """
     waiting: deque[tuple[Descriptor, Content, Future[bytes] | None]] = deque()
     rest = iter(items)
@@ -323,15 +323,15 @@ def _ahead(
                     return
                 descriptor, content, fetched = waiting.popleft()
                 yield descriptor, content if fetched is None else BytesContent(fetched.result())
-        except BaseException:  # the consumer's, too
+        except BaseException:  # also of the consumer
             pool.shutdown(wait=False, cancel_futures=True)
             for store in {id(each): each for _, _, each in items if each is not None}.values():
                 store.interrupt()
             raise
 
 
-def _entries(found: Sequence[_Found], manifests: dict[str, Node], homes: dict[str, list[str]]) -> list[Entry]:
-    """`index.json`: the names in order, then what refers to others and has no name, by digest."""
+def _entries(found: Sequence[_PackItem], manifests: dict[str, Node], homes: dict[str, list[str]]) -> list[Entry]:
+    """Return the entries of `index.json`: names in order, then referrers without a name, by digest."""
     entries = []
     for each in found:
         lists = [homes.get(blob.digest, ()) for blob in each.contents.blobs]
@@ -357,7 +357,7 @@ def _entry(node: Node, annotations: dict[str, str] | None) -> Entry:
     return described.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _packed(found: _Found) -> PackedReference:
+def _packed(found: _PackItem) -> PackedReference:
     return PackedReference(
         name=found.name.text,
         digest=found.contents.root.digest,

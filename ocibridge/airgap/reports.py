@@ -13,7 +13,7 @@ from ..operations.moves import Moves
 
 
 class VolumeReport(Report):
-    """A file of an archive."""
+    """A file of the archive."""
 
     path: str
     size: int = Field(description="bytes")
@@ -21,15 +21,13 @@ class VolumeReport(Report):
 
 
 class PackedReference(Report):
-    """A name, and what became of it."""
+    """A packed name."""
 
-    name: str = Field(description="HOST/REPOSITORY:TAG, or a tag alone where it came from a layout")
+    name: str = Field(description="HOST/REPOSITORY:TAG, or the tag of a layout")
     digest: Digest = Field(description="digest of the manifest or index")
-    action: Literal["packed", "unchanged"] = Field(
-        description="unchanged: the inventory says that the other side has it all"
-    )
-    manifests: int = Field(description="manifests that belong to it, referrers among them")
-    blobs: int = Field(description="blobs that belong to it")
+    action: Literal["packed", "unchanged"] = Field(description="unchanged: the other side has all of it")
+    manifests: int = Field(description="number of its manifests, including referrers")
+    blobs: int = Field(description="number of its blobs")
     size: int = Field(description="bytes of these")
 
 
@@ -42,20 +40,20 @@ class PackReport(Report):
     manifests: int = Field(description="manifests in the archive")
     blobs: int = Field(description="blobs in the archive")
     blob_bytes: int = Field(description="bytes of these")
-    kept: int = Field(description="bytes of the archive that an interrupted run had left, and that were taken over")
-    left_out: int = Field(description="blobs that belong to what is packed, and that the other side has")
+    kept: int = Field(description="bytes of the archive that an interrupted run had written")
+    left_out: int = Field(description="blobs that are left out because the other side has them")
     left_out_bytes: int = Field(description="bytes of these")
     inventory: str | None = Field(description="path of the inventory that was written")
     warnings: list[str]
 
 
 class UnpackedReference(Report):
-    """A name of an archive, and where it is now."""
+    """A restored name."""
 
-    name: str = Field(description="as it stands in the archive")
-    reference: str = Field(description="as it is called on this side")
+    name: str = Field(description="name in the archive")
+    reference: str = Field(description="reference on this side")
     digest: Digest = Field(description="digest of the manifest or index")
-    moves: Moves = Field(description="what moved")
+    moves: Moves = Field(description="blobs and manifests that were transferred")
 
     @property
     def pinned(self) -> str:
@@ -70,6 +68,6 @@ class UnpackReport(Report):
     target: str
     references: list[UnpackedReference]
     totals: Moves = Field(description="sum of all moves")
-    expected: int = Field(description="blobs that the archive lacks, and that the target has")
+    expected: int = Field(description="blobs that are not in the archive and that the target has")
     inventory: str | None = Field(description="path of the inventory that was written")
     warnings: list[str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other side of an air gap: all that an archive holds, into a registry or a layout."""
+"""Restore an archive of many references to a registry or a layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
 from ..transfer.progress import Within, reported
 from ..transfer.session import CopySession
 from ..transfer.workers import Workers
-from .contents import Contents, contents_of
+from .contents import ReferenceContents, contents_of
 from .inventory import Inventory
 from .names import Destination, Name, parse_destination, parse_name
 from .pack import ANNOTATION_BLOBS_AT, archive_path
@@ -44,25 +44,25 @@ _MOST_PLACES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A name of the archive, and where it goes.
+    """A name of the archive, and its target.
 
     Attributes:
         name: The name.
-        digest: What it leads to.
-        repository: `HOST/REPOSITORY` of the target, or what stands for it in a layout.
-        contents: All that belongs to it.
-        places: Repositories of the target that may have what the archive lacks.
+        digest: Digest of its manifest.
+        repository: `HOST/REPOSITORY` of the target, or the repository of the name for a layout.
+        contents: Its manifests and blobs.
+        places: Repositories of the target that may have the blobs that the archive lacks.
     """
 
     name: Name
     digest: str
     repository: str
-    contents: Contents
+    contents: ReferenceContents
     places: tuple[str, ...]
 
     @property
     def reference(self) -> str:
-        """How it is called at the target."""
+        """The reference at the target."""
         if self.name.tag is None:
             return f"{self.repository}@{self.digest}"
         return f"{self.repository}:{self.name.tag}" if self.repository else self.name.tag
@@ -82,26 +82,26 @@ def unpack(
 ) -> UnpackReport:
     """Restore what `pack` has written; any OCI archive with tags will do.
 
-    `HOST/REPOSITORY:TAG` becomes `TARGET/REPOSITORY:TAG`. Volumes are checked before anything else, and the target is
-    asked for what a delta lacks before any tag is set. A call that was stopped is made again: what has arrived stays.
+    `HOST/REPOSITORY:TAG` becomes `TARGET/REPOSITORY:TAG`. Volumes are checked first, and the target is asked for the
+    blobs that an incremental archive lacks before any tag is written. Another call resumes an interrupted restore.
 
     Args:
-        source: The archive, as a path or `oci-archive:FILE`; `FILE.001` and so on are found where it was split.
-        target: `HOST[/PREFIX]`, or `oci:DIR`, a layout in which everything keeps its name.
-        references: Names to restore; none restores all.
-        strip: Leading parts of the repositories that are left out.
-        full: Whether every blob is looked for, even where the target has the manifest, to repair what is broken.
-        inventory: Where what the target has now is entered.
-        registry: How to talk to the target's registry.
-        concurrency: References, or blobs of one, that move at the same time.
-        progress: Told what happens.
+        source: The archive, as a path or `oci-archive:FILE`; for volumes, `FILE` stands for `FILE.001` and so on.
+        target: `HOST[/PREFIX]`, or `oci:DIR`, a layout in which all names are kept.
+        references: Names to restore; empty restores all.
+        strip: Leading parts of repository names to remove.
+        full: Check every blob, even if the target has the manifest, and repair the target.
+        inventory: Path of an inventory to which the restored references are added.
+        registry: Credentials and TLS.
+        concurrency: Number of references, or of blobs of one, that are transferred at the same time.
+        progress: Receives progress events.
 
     Raises:
-        UsageError: the target is none, or two references would get one name there.
+        UsageError: the target is malformed, or two references would get one name there.
         NotFound: there is no such archive, or a volume or a reference is missing.
         IntegrityError: a volume, a manifest or a blob is damaged.
-        FormatError: it is no archive of a layout, or holds a name that cannot be restored.
-        StoreError: the target lacks what a delta builds on, refused something, or could not be reached.
+        FormatError: it is no archive of a layout, or has a name that cannot be restored.
+        StoreError: the target lacks a blob of an incremental archive, refused a request, or could not be reached.
 
     Example:
         >>> unpack("models.tar", "registry.example.com/mirror")  # doctest: +SKIP
@@ -129,15 +129,15 @@ def unpack(
         def restore(item: tuple[_Root, Store]) -> CopyResult:
             root, store = item
             with reported(progress, Task(_PHASE, root.name.text, 0)):
-                carrier = GraphCopier(whole, store, options, shared, Within(progress))
-                return carrier.carry(root.digest, root.name.tag)
+                copier = GraphCopier(whole, store, options, shared, Within(progress))
+                return copier.carry(root.digest, root.name.tag)
 
         workers = Workers(concurrency if many else 1, progress, stores)
-        carried = workers.map(restore, list(zip(roots, stores, strict=True)))
-        warnings = [*(text for each in carried for text in each.warnings), *targets.warnings()]
+        copied = workers.map(restore, list(zip(roots, stores, strict=True)))
+        warnings = [*(text for each in copied for text in each.warnings), *targets.warnings()]
     if inventory is not None:
         held.joined({each.name.text: each.contents.held for each in roots}).write(Path(inventory))
-    moves = [Moves.of(each) for each in carried]
+    moves = [Moves.of(each) for each in copied]
     return UnpackReport(
         archive=str(path),
         target=place.text,
@@ -162,7 +162,7 @@ def _verify(bundle: BundleStore, progress: Progress) -> None:
 
 
 def _roots(bundle: BundleStore, place: Destination, wanted: Sequence[str]) -> list[_Root]:
-    """What is to be restored, digest tags before the rest, as signatures shall be there before what they sign."""
+    """Return the names to restore, digest tags first: signatures arrive before the manifests that they sign."""
     found: dict[str, _Root] = {}
     for entry in bundle.entries:
         text = (entry.get("annotations") or {}).get(ANNOTATION_REF_NAME)
@@ -220,7 +220,7 @@ class _Targets:
             self._hosts = stack.enter_context(Hosts())
 
     def store(self, repository: str) -> Store:
-        """The store of a repository."""
+        """Return the store of a repository."""
         found = self._stores.get(repository)
         if found is None:
             found = self._stores[repository] = self._open(repository)
@@ -234,17 +234,17 @@ class _Targets:
         return self._stack.enter_context(open_store(reference, self._registry, hosts=self._hosts))
 
     def warnings(self) -> Iterable[str]:
-        """What the other side wants its users to know."""
+        """Warnings of the registry."""
         return [text for store in self._stores.values() for text in store.warnings]
 
 
 def _check_rest(
     bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, shared: CopySession, workers: Workers
 ) -> dict[str, Store]:
-    """Ask the target for the blobs that the archive lacks; a repository that has each, by its digest.
+    """Ask the target for the blobs that the archive lacks; return a repository for each digest.
 
     Raises:
-        StoreError: the target lacks one.
+        StoreError: the target lacks a blob.
     """
     lacking = {
         (root.repository, blob.digest): (root, blob)
@@ -256,7 +256,7 @@ def _check_rest(
         for repository in (root.repository, *root.places):
             targets.store(repository)
 
-    def ask(item: tuple[_Root, Descriptor]) -> Store | None:
+    def find(item: tuple[_Root, Descriptor]) -> Store | None:
         root, blob = item
         for repository in dict.fromkeys((root.repository, *root.places)):
             store = targets.store(repository)
@@ -266,7 +266,7 @@ def _check_rest(
         return None
 
     items = list(lacking.values())
-    homes = workers.map(ask, items)
+    homes = workers.map(find, items)
     missing = [item for item, home in zip(items, homes, strict=True) if home is None]
     if missing:
         root, blob = missing[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ocibridge mirror`: many models, kept in step."""
+"""`ocibridge mirror`: many models, kept in sync."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLE = "ocibridge mirror {} job.yaml"
 def add(commands: options.Commands[Any]) -> None:
     """Declare the command and its own commands."""
     parser = options.add_command(
-        commands, "mirror", "Keep registries and layouts in step, as a job file says.", _EXAMPLE.format("run")
+        commands, "mirror", "Keep registries and layouts in sync, as a job file says.", _EXAMPLE.format("run")
     )
     parts = parser.add_subparsers(title="commands", metavar="COMMAND")
     parser.set_defaults(run=lambda _: parser.print_help())
@@ -190,7 +190,7 @@ def _check(args: argparse.Namespace) -> None:
     behind = plan.counts.get("copy", 0)
     if behind:
         raise StoreError(
-            f"{number(behind, 'tag')} {'is' if behind == 1 else 'are'} not in step",
+            f"{number(behind, 'tag')} {'is' if behind == 1 else 'are'} not in sync",
             hint=f"run 'ocibridge mirror run {args.job} --full'",
         )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
-    """What a run would do: a line for each tag that is not in step, and the sums, which begin with `word`."""
+    """What a run would do: a line for each tag that is not in sync, and the sums, which begin with `word`."""
     rows = [
         (item.action, item.source or "", "->" if item.source else "", item.target, _reason(item.reason, item.moves))
         for item in plan.items
@@ -68,7 +68,7 @@ def _skipped(reasons: Sequence[str]) -> list[str]:
     from ..mirror.reports import IN_STEP
 
     in_step = reasons.count(IN_STEP)
-    found = [f"{in_step} in step"] if in_step else []
+    found = [f"{in_step} in sync"] if in_step else []
     return [*found, f"{len(reasons) - in_step} left out by the filter for models"] if len(reasons) > in_step else found
 
 

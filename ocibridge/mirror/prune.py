@@ -33,7 +33,7 @@ _UNSUPPORTED = (400, 405, 501)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A repository that a job keeps in step, and prunes.
+    """A repository that a job keeps in sync, and prunes.
 
     Attributes:
         number: Of the entry, from 0.

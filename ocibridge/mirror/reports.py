@@ -13,7 +13,7 @@ from ..operations.moves import Moves
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
 
-IN_STEP = "in step"
+IN_STEP = "in sync"
 """The reason for skipping a tag of which nothing is missing at the target."""
 
 
@@ -22,7 +22,7 @@ class PlannedItem(Report):
 
     Attributes:
         entry: Number of the `sync` entry in the job file, from 0.
-        action: `copy`, `skip` (source and target are in step), `prune` (delete the tag `target`), or `keep` (it would
+        action: `copy`, `skip` (source and target are in sync), `prune` (delete the tag `target`), or `keep` (it would
             be pruned, but for `reason`).
         source: Reference with the tag; None where something is pruned.
         target: Reference with the tag.
@@ -125,7 +125,7 @@ class MirrorReport(Report):
         executor: `threads`, `dask`, or the name of the executor's class.
         workers: Tags that were worked on at the same time.
         shard: `3/16`, or None.
-        resumed: Tags that an earlier, interrupted run of this job had finished, and that were found to be in step.
+        resumed: Tags that an earlier, interrupted run of this job had finished, and that were found to be in sync.
         items: In the order of the job file.
         totals: Sum of all `moves`.
         counts: Number of items by outcome.

@@ -65,7 +65,7 @@ def mirror_run(
     on_item: Callable[[MirrorItem], None] | None = None,
     progress: Progress | None = None,
 ) -> MirrorReport:
-    """Bring the targets of a job into step with their sources.
+    """Bring the targets of a job in sync with their sources.
 
     A tag that fails does not keep the others from being done; the report says what failed and why. Whatever was
     interrupted, the same call goes on: the targets are asked what they have.
@@ -224,7 +224,7 @@ class _Run:
 
 
 def _planned(plan: MirrorPlan, options: RunOptions) -> Expansion:
-    """The work of a plan: what was in step when it was made is left alone."""
+    """The work of a plan: what was in sync when it was made is left alone."""
     if options.shard is not None:
         raise UsageError("a plan is executed whole", hint="make a plan for each shard: 'ocibridge mirror plan --shard'")
     units = [

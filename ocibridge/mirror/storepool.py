@@ -47,7 +47,7 @@ class StorePool:
         """
         if isinstance(reference, ArchiveReference):
             raise UsageError(
-                f"{reference.name} is an archive, which a job cannot keep in step",
+                f"{reference.name} is an archive, which a job cannot keep in sync",
                 hint="name a layout folder (oci:DIR) in the job, or use 'ocibridge copy' for archives",
             )
         with self._lock:

@@ -264,7 +264,7 @@ class Worker:
             return None  # a layout that has not been made yet
 
     def _below(self, case: _Case) -> bool:
-        """Whether there may be something new below a root that is in step."""
+        """Whether there may be something new below a root that is in sync."""
         entry = case.entry
         return bool(entry.referrers or entry.digest_tags) and not entry.fast_check
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models in Kubernetes: what has to be published, what a runtime will show of it, and the manifests that say so."""
+"""Image volumes of Kubernetes: publish the image, predict what a runtime mounts, write the manifests."""

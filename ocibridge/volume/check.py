@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume check`: what a pod would see of an artifact, and what repairs it where that is not the model."""
+"""`volume check`: predict the files that a pod sees of an artifact, and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..dialects.reading import is_model
 from ..errors import UsageError
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_reference
 from ..stores.opening import open_store
-from .companions import Related, find_image
-from .documents import Documents, Found
-from .predict import PLATFORM, foretell
+from .companions import FoundImage, find_image
+from .documents import Documents, ManifestOrIndex
+from .predict import PLATFORM, predict
 from .reports import Companion, Prediction, VolumeCheckReport
 from .runtimes import IMAGE_CONFIG, RUNTIMES, Runtime, parse_runtime
 
@@ -41,21 +41,21 @@ def volume_check(
     read: bool = False,
     registry: RegistryOptions | None = None,
 ) -> VolumeCheckReport:
-    """Foretell what pods see of an artifact, of whatever tool, that they mount as an image volume.
+    """Predict the files that pods see of an artifact that they mount as an image volume; any tool may have made it.
 
-    Manifest, index and config are read as the runtime reads them. What is in the layers is taken from our annotations,
-    else from tar headers, which takes a few small requests a layer; compressed layers of 64 MiB or more are left out.
+    Manifest, index and config are read as the runtime reads them. The files of a layer are read from our annotations,
+    else from tar headers, with a few small requests per layer; compressed layers of 64 MiB or more are left out.
 
     Args:
         reference: The artifact.
-        runtime: `containerd` or `cri-o`; None is both.
+        runtime: `containerd` or `cri-o`; None checks both.
         version: Version of that runtime, such as `2.1`; None is the current one.
         platform: `OS/ARCHITECTURE` of the node.
-        read: Whether every byte of every layer is read and verified.
+        read: Read and verify every byte of every layer.
         registry: Credentials and TLS.
 
     Returns:
-        A prediction for each runtime, and the same for the image companion where there is one.
+        A prediction for each runtime, and the same for the companion image if there is one.
 
     Raises:
         UsageError: there is no such runtime, or a version is given for both.
@@ -75,10 +75,10 @@ def volume_check(
     with open_store(named, registry) as store:
         documents = Documents(store)
         top = documents.named(named.version)
-        related = Related(None) if top.subject is not None else find_image(documents, named, top)
+        related = FoundImage(None) if top.subject is not None else find_image(documents, named, top)
         companion = _companion(documents, named, related, runtimes, platform, read) if related.image else None
         predictions = [
-            _repaired(foretell(documents, top, each, platform, read), named, top, companion) for each in runtimes
+            _repaired(predict(documents, top, each, platform, read), named, top, companion) for each in runtimes
         ]
         warnings = list(store.warnings)
         kind = kind_of(top)
@@ -94,8 +94,8 @@ def volume_check(
     )
 
 
-def kind_of(found: Found) -> str:
-    """What an artifact is, for people."""
+def kind_of(found: ManifestOrIndex) -> str:
+    """Describe the kind of an artifact in a few words."""
     if found.index is not None:
         return "an image index"
     manifest = found.manifest
@@ -114,17 +114,17 @@ def kind_of(found: Found) -> str:
 
 
 def is_artifact(manifest: Manifest) -> bool:
-    """Whether it is a model whose layers are not those of an image already."""
+    """Return whether a manifest is a model artifact and not also an image."""
     kind = manifest.config.media_type
     return kind != IMAGE_CONFIG and is_model(manifest.artifact_type, kind)
 
 
 def _companion(
-    documents: Documents, named: Reference, related: Related, runtimes: Sequence[Runtime], platform: str, read: bool
+    documents: Documents, named: Reference, related: FoundImage, runtimes: Sequence[Runtime], platform: str, read: bool
 ) -> Companion:
     image = related.image
     assert image is not None
-    found = [foretell(documents, image, each, platform, read) for each in runtimes]
+    found = [predict(documents, image, each, platform, read) for each in runtimes]
     return Companion(
         reference=str(named.pinned(image.descriptor.digest)),
         tag=related.tag,
@@ -133,7 +133,7 @@ def _companion(
     )
 
 
-def platforms_of(found: Found) -> list[str]:
+def platforms_of(found: ManifestOrIndex) -> list[str]:
     """The platforms that an index names."""
     entries = found.index.manifests if found.index else []
     platforms = (each.platform for each in entries if each.platform)
@@ -142,8 +142,8 @@ def platforms_of(found: Found) -> list[str]:
     ]
 
 
-def _repaired(found: Prediction, named: Reference, top: Found, companion: Companion | None) -> Prediction:
-    """The prediction with the command that repairs it, where one does."""
+def _repaired(found: Prediction, named: Reference, top: ManifestOrIndex, companion: Companion | None) -> Prediction:
+    """Add the command that repairs the artifact, if there is one."""
     if found.verdict == "mounts":
         return found
     if companion is not None and any(each.ok for each in companion.runtimes if each.runtime == found.runtime):
@@ -151,7 +151,7 @@ def _repaired(found: Prediction, named: Reference, top: Found, companion: Compan
     return found.model_copy(update={"repair": _repair(named, top, found.platform)})
 
 
-def _repair(named: Reference, top: Found, platform: str) -> str:
+def _repair(named: Reference, top: ManifestOrIndex, platform: str) -> str:
     manifest, subject = top.manifest, top.subject
     if manifest is not None and is_artifact(manifest):
         return f"ocibridge volume prepare {_quoted(named)}"

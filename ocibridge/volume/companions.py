@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding the image companion of an artifact: by what refers to it, or by its usual tag."""
+"""Find the companion image of an artifact: by its usual tag, or among the referrers."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from .. import settings
 from ..dialects import annotations as keys
 from ..errors import AuthenticationError, FormatError, NetworkError, NotFound, StoreError
 from ..oci import MEDIA_TYPE_INDEX, Reference
-from .documents import Documents, Found
+from .documents import Documents, ManifestOrIndex
 from .runtimes import IMAGE_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
-    """What belongs to an artifact.
+class FoundImage:
+    """Result of a search for the companion image of an artifact.
 
     Attributes:
-        image: Its image companion, if it has one.
-        tag: The tag that leads to it, if that is the usual one.
-        stale: The usual tag, where it leads to the image of another artifact.
+        image: The companion image, or None.
+        tag: The usual tag, if it points to the image.
+        stale: The usual tag, if it points to the image of another artifact.
     """
 
-    image: Found | None
+    image: ManifestOrIndex | None
     tag: str | None = None
     stale: str | None = None
 
 
-def find_image(documents: Documents, reference: Reference, artifact: Found) -> Related:
-    """The image companion of an artifact.
+def find_image(documents: Documents, reference: Reference, artifact: ManifestOrIndex) -> FoundImage:
+    """Find the companion image of an artifact.
 
     Args:
-        documents: Those of its repository.
-        reference: How it was named; its tag leads to the usual tag of the companion.
+        documents: The documents of its repository.
+        reference: The reference of the artifact; the usual tag of the companion is this tag with a suffix.
         artifact: The artifact.
 
     Raises:
@@ -44,13 +44,13 @@ def find_image(documents: Documents, reference: Reference, artifact: Found) -> R
     tag = named and named + settings.IMAGE_SUFFIX
     tagged = _load(documents, tag) if tag else None
     if tagged is not None and tagged.subject is not None and tagged.subject.digest == digest:
-        return Related(tagged, tag)
+        return FoundImage(tagged, tag)
     stale = tag if tagged is not None and tagged.subject is not None else None
     for each in sorted(_referrers(documents, digest)):
         found = _load(documents, each)
         if found is not None and found.subject is not None and found.subject.digest == digest:
-            return Related(found, None, stale)
-    return Related(None, None, stale)
+            return FoundImage(found, None, stale)
+    return FoundImage(None, None, stale)
 
 
 def _referrers(documents: Documents, digest: str) -> list[str]:
@@ -59,7 +59,7 @@ def _referrers(documents: Documents, digest: str) -> list[str]:
     except (NetworkError, AuthenticationError):
         raise
     except StoreError:
-        return []  # a registry that cannot list them has none that could be found
+        return []  # a registry that cannot list referrers: none can be found
     return [
         each.digest
         for each in entries
@@ -69,7 +69,7 @@ def _referrers(documents: Documents, digest: str) -> list[str]:
     ]
 
 
-def _load(documents: Documents, version: str) -> Found | None:
+def _load(documents: Documents, version: str) -> ManifestOrIndex | None:
     try:
         return documents.load(version)
     except (NotFound, FormatError):

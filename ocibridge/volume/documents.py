@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests, indexes, configs and layers of a store, of whatever tool, each looked at once."""
+"""Manifests, indexes, configs and layers of a store, each loaded once; any tool may have written them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..layers import Encoding
 from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_INDEX, Descriptor, Index, Manifest, parse_document, parse_json
 from ..stores.base import Store
 from ..stores.missing import naming_tags
-from .entries import Contents, contents, encoding_of
+from .entries import LayerContents, contents, encoding_of
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a tag or digest names: either a manifest or an index.
+class ManifestOrIndex:
+    """A manifest or an index.
 
     Attributes:
-        descriptor: Its descriptor.
-        manifest: The manifest, if it is one.
-        index: The index, if it is one.
+        descriptor: The descriptor.
+        manifest: The manifest; None for an index.
+        index: The index; None for a manifest.
     """
 
     descriptor: Descriptor
@@ -30,7 +30,7 @@ class Found:
 
     @property
     def subject(self) -> Descriptor | None:
-        """The manifest that it belongs to."""
+        """The descriptor in its field `subject`."""
         return (self.index or self.manifest or _NOTHING).subject
 
 
@@ -41,31 +41,31 @@ class Documents:
     """The documents of one repository.
 
     Args:
-        store: Where they are; it must stay open.
+        store: The repository; it must stay open.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._loaded: dict[str, Found] = {}
+        self._loaded: dict[str, ManifestOrIndex] = {}
         self._configs: dict[str, bytes] = {}
-        self._contents: dict[tuple[str, bool], Contents] = {}
+        self._contents: dict[tuple[str, bool], LayerContents] = {}
         self._encodings: dict[str, Encoding] = {}
 
-    def named(self, version: str) -> Found:
-        """What a tag or a digest names that a user gave.
+    def named(self, version: str) -> ManifestOrIndex:
+        """Load the document of a tag or digest that a user gave.
 
         Raises:
-            NotFound: nothing; the hint says which tags there are.
+            NotFound: there is none; the hint lists existing tags.
             FormatError: it is neither a manifest nor an index.
         """
         with naming_tags(self.store, version):
             return self.load(version)
 
-    def load(self, version: str) -> Found:
-        """What a tag or a digest names.
+    def load(self, version: str) -> ManifestOrIndex:
+        """Load the document of a tag or digest.
 
         Raises:
-            NotFound: nothing.
+            NotFound: there is none.
             FormatError: it is neither a manifest nor an index.
         """
         if version in self._loaded:
@@ -74,14 +74,14 @@ class Documents:
         owner = f"the manifest {self.store.name}@{descriptor.digest}"
         limit = self.store.limits.manifest
         if descriptor.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
-            found = Found(descriptor, None, parse_document(Index, data, owner, limit))
+            found = ManifestOrIndex(descriptor, None, parse_document(Index, data, owner, limit))
         else:
-            found = Found(descriptor, parse_document(Manifest, data, owner, limit), None)
+            found = ManifestOrIndex(descriptor, parse_document(Manifest, data, owner, limit), None)
         self._loaded[version] = self._loaded[descriptor.digest] = found
         return found
 
-    def config(self, found: Found) -> bytes:
-        """The config object of a manifest, verified.
+    def config(self, found: ManifestOrIndex) -> bytes:
+        """Read and verify the config object of a manifest.
 
         Raises:
             LimitError: it is larger than `Limits.config`.
@@ -92,8 +92,8 @@ class Documents:
             self._configs[descriptor.digest] = self.store.read_blob(descriptor, self.store.limits.config)
         return self._configs[descriptor.digest]
 
-    def config_platform(self, found: Found) -> dict[str, Any]:
-        """What the config of a manifest says of its platform; nothing where it is no config of an image."""
+    def config_platform(self, found: ManifestOrIndex) -> dict[str, Any]:
+        """The config of a manifest as a mapping with the platform of an image; empty if it is not JSON."""
         if found.manifest is None:
             return {}
         data = self.config(found)
@@ -103,15 +103,15 @@ class Documents:
             return {}
         return document if isinstance(document, dict) else {}
 
-    def contents(self, layer: Descriptor, *, whole: bool) -> Contents:
-        """See `ocibridge.volume.entries.contents`."""
+    def contents(self, layer: Descriptor, *, whole: bool) -> LayerContents:
+        """Load the content of a layer; see `ocibridge.volume.entries.contents`."""
         key = (layer.digest, whole)
         if key not in self._contents:
             self._contents[key] = contents(self.store, layer, whole=whole)
         return self._contents[key]
 
     def encoding(self, layer: Descriptor) -> Encoding:
-        """See `ocibridge.volume.entries.encoding_of`."""
+        """Detect the encoding of a layer; see `ocibridge.volume.entries.encoding_of`."""
         if layer.digest not in self._encodings:
             self._encodings[layer.digest] = encoding_of(self.store, layer)
         return self._encodings[layer.digest]

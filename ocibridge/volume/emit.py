@@ -1,67 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small part of YAML, which is all that a manifest for Kubernetes takes."""
+"""YAML documents with comments, for Kubernetes."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
-Comments = Mapping[tuple[str | int, ...], str]
-"""A comment for the key or item at a path, which stands above it."""
+import yaml
 
-_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./@+=-]*(?::[A-Za-z0-9_./@+=-]+)*")
-_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+Comments = Mapping[tuple[str | int, ...], str]
+"""A comment for the key or item at a path, to be written above it."""
+
 _WIDTH = 100
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes no aliases, and quotes `y` and `n`, which Go's YAML 1.1 reads as booleans."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Repeat values that occur twice."""
+        return True
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
+
+
 def to_yaml(document: Mapping[str, Any], comments: Comments) -> str:
-    """A document of mappings, lists, texts, numbers and booleans, with comments, and a newline at its end."""
-    return "".join(f"{line}\n" for line in _mapping(document, comments, ()))
+    """Format a document of mappings, lists, strings, numbers and booleans, with comments above its keys and items."""
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=10**6)
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    lines = text.splitlines(keepends=True)
+    # From the end on, so that the numbers of the lines before stay the same.
+    for mark, comment in sorted(((_mark(root, path), each) for path, each in comments.items()), reverse=True):
+        line, column = mark
+        lines[line:line] = [f"{' ' * column}# {part}\n" for part in wrap(comment, _WIDTH)]
+    return "".join(lines)
 
 
-def _mapping(value: Mapping[str, Any], comments: Comments, at: tuple[str | int, ...]) -> list[str]:
-    lines: list[str] = []
-    for key, each in value.items():
-        place = (*at, key)
-        lines += _comment(comments.get(place))
-        nested = _nested(each, comments, place)
-        if nested is None:
-            lines.append(f"{_scalar(key)}: {_scalar(each)}")
+def _mark(node: Any, path: tuple[str | int, ...]) -> tuple[int, int]:
+    """The line and column, from 0, of the key or item at a path."""
+    for step in path:
+        if isinstance(step, int):
+            node = node.value[step]
+            line, column = node.start_mark.line, node.start_mark.column - len("- ")
         else:
-            lines += [f"{_scalar(key)}:", *(f"  {line}" for line in nested)]
-    return lines
-
-
-def _sequence(value: list[Any], comments: Comments, at: tuple[str | int, ...]) -> list[str]:
-    lines: list[str] = []
-    for number, each in enumerate(value):
-        place = (*at, number)
-        lines += _comment(comments.get(place))
-        first, *rest = _nested(each, comments, place) or [_scalar(each)]
-        lines += [f"- {first}", *(f"  {line}" for line in rest)]
-    return lines
-
-
-def _nested(value: Any, comments: Comments, at: tuple[str | int, ...]) -> list[str] | None:
-    if isinstance(value, Mapping) and value:
-        return _mapping(value, comments, at)
-    return _sequence(value, comments, at) if isinstance(value, list) and value else None
-
-
-def _comment(text: str | None) -> list[str]:
-    lines: list[str] = []
-    for word in (text or "").split():
-        if lines and len(lines[-1]) + len(word) < _WIDTH:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(f"# {word}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    """A value on one line; JSON is YAML, so that what is not plain is quoted as JSON quotes it."""
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return json.dumps(value)
+            key, node = next(pair for pair in node.value if pair[0].value == step)
+            line, column = key.start_mark.line, key.start_mark.column
+    return line, column

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a layer: from its tar headers, without its files where that is possible."""
+"""Entries of a layer, read from its tar headers, if possible without the bytes of the files."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _MOST_JUMPS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """One entry of a layer.
 
     Attributes:
-        path: Its name, as it stands there.
-        kind: `file`, `folder`, `link` (a symbolic one), `hardlink`, or `device` for all that no model holds.
+        path: The name in the tar header.
+        kind: `file`, `folder`, `link` (a symbolic one), `hardlink`, or `device` for everything else.
         size: Length of a file in bytes.
         link: Target of a link.
         mode: Permission bits.
-        sha256: Hex sha256 of a file's bytes, where it is known.
+        sha256: Hex sha256 of the bytes of a file, if known.
     """
 
     path: str
@@ -48,24 +48,24 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What was found out about a layer.
+class LayerContents:
+    """Content of a layer.
 
     Attributes:
-        entries: Its entries; None where they were not read.
-        diff_id: Digest of its uncompressed bytes, where they were read.
-        archive: Whether it is a tar archive at all, compressed or not.
-        unread: Why the entries were not read.
+        entries: The entries; None if they were not read.
+        diff_id: Digest of the uncompressed bytes, if they were read.
+        archive: False if the layer is no tar archive.
+        unread: The reason why the entries were not read.
     """
 
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[LayerEntry, ...] | None = None
     diff_id: str | None = None
     archive: bool = True
     unread: str | None = None
 
 
 def encoding_of(store: Store, descriptor: Descriptor) -> Encoding:
-    """How a blob is encoded, by its first bytes, as media types are not always true; `RAW` if it is no archive."""
+    """Detect the encoding of a blob from its first bytes, as media types can be wrong; `RAW` if it is no archive."""
     with store.resume_blob(descriptor, 0) as reader:
         buffer = memoryview(bytearray(min(_BLOCK, descriptor.size)))
         head = bytes(buffer[: fill(reader, buffer)])
@@ -84,24 +84,24 @@ def encoding_of(store: Store, descriptor: Descriptor) -> Encoding:
     return Encoding.RAW
 
 
-def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> Contents:
-    """The entries of a layer.
+def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> LayerContents:
+    """Read the entries of a layer.
 
     A plain tar archive is read header by header with ranged requests; a compressed one has to be read whole, which
     happens below `SMALL` bytes only.
 
     Args:
-        store: Where the layer is.
+        store: The store of the layer.
         descriptor: The layer.
-        whole: Read every byte, whatever the size, and verify.
+        whole: Read and verify every byte, whatever the size.
 
     Raises:
-        NotFound: the blob is not there.
-        IntegrityError: it was read whole, and has other bytes than its digest says.
+        NotFound: the blob does not exist.
+        IntegrityError: it was read whole, and does not match its digest.
     """
     encoding = encoding_of(store, descriptor)
     if encoding is Encoding.RAW:
-        return Contents(archive=False)
+        return LayerContents(archive=False)
     owner = f"the layer {descriptor.digest}"
     try:
         if whole or descriptor.size < SMALL:
@@ -109,13 +109,13 @@ def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> Co
         if encoding is Encoding.TAR:
             return _walk(store, descriptor, owner)
     except LimitError as exc:
-        return Contents(unread=exc.message)
+        return LayerContents(unread=exc.message)
     except (FormatError, tarfile.TarError):
-        return Contents(archive=False)
-    return Contents(unread="it is compressed, so that it had to be read whole")
+        return LayerContents(archive=False)
+    return LayerContents(unread="it is compressed, so that it had to be read whole")
 
 
-def _stream(store: Store, descriptor: Descriptor, encoding: Encoding, owner: str, limit: int | None) -> Contents:
+def _stream(store: Store, descriptor: Descriptor, encoding: Encoding, owner: str, limit: int | None) -> LayerContents:
     with store.open_blob(descriptor) as blob:
         source = blob if encoding is Encoding.TAR else decompress(blob, encoding, owner, store.limits)
         hashed = _Hashed(source, limit, owner)
@@ -127,7 +127,7 @@ def _stream(store: Store, descriptor: Descriptor, encoding: Encoding, owner: str
             _drain(blob)  # an error where the store gives other bytes; else the blob was made like that
             raise FormatError(exc.message) from exc
         _drain(blob)
-    return Contents(found, "sha256:" + hashed.digest.hexdigest())
+    return LayerContents(found, "sha256:" + hashed.digest.hexdigest())
 
 
 def _drain(reader: Reader) -> None:
@@ -136,16 +136,16 @@ def _drain(reader: Reader) -> None:
         pass
 
 
-def _walk(store: Store, descriptor: Descriptor, owner: str) -> Contents:
+def _walk(store: Store, descriptor: Descriptor, owner: str) -> LayerContents:
     window = _Window(lambda at: store.resume_blob(descriptor, at), owner, store.limits.tar_header, far=_NEAR)
     try:
-        return Contents(_entries(window, owner, store.limits.entries, hash_files=False))
+        return LayerContents(_entries(window, owner, store.limits.entries, hash_files=False))
     finally:
         window.close()
 
 
-def _entries(window: _Window, owner: str, most: int, *, hash_files: bool) -> tuple[Entry, ...]:
-    found: list[Entry] = []
+def _entries(window: _Window, owner: str, most: int, *, hash_files: bool) -> tuple[LayerEntry, ...]:
+    found: list[LayerEntry] = []
     with tarfile.open(fileobj=cast(IO[bytes], window), mode="r:", errors="surrogateescape") as archive:
         while (member := archive.next()) is not None:
             archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
@@ -160,7 +160,7 @@ def _entries(window: _Window, owner: str, most: int, *, hash_files: bool) -> tup
     return tuple(found)
 
 
-def _entry(member: tarfile.TarInfo) -> Entry:
+def _entry(member: tarfile.TarInfo) -> LayerEntry:
     kind: Literal["file", "folder", "link", "hardlink", "device"] = "device"
     if member.isdir():
         kind = "folder"
@@ -171,7 +171,7 @@ def _entry(member: tarfile.TarInfo) -> Entry:
     elif member.isreg():
         kind = "file"
     size = member.size if kind == "file" else 0
-    return Entry(_text(member.name), kind, size, _text(member.linkname), member.mode)
+    return LayerEntry(_text(member.name), kind, size, _text(member.linkname), member.mode)
 
 
 def _text(name: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of manifests, as the documents that the API server takes."""
+"""Kubernetes objects that mount a model: Pod, Deployment, DaemonSet and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .reports import Kind
 KINDS: tuple[Kind, ...] = get_args(Kind)
 POLICIES = ("IfNotPresent", "Always", "Never")
 KSERVE_FOLDER = "models"
-"""The folder of an image that KServe mounts."""
+"""Folder of an image that KServe mounts."""
 
 _LOOK_IMAGE = "docker.io/library/busybox:1.37"
 _PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
@@ -27,22 +27,22 @@ Comment = dict[tuple[str | int, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a manifest is to say.
+class ManifestValues:
+    """Values of a Kubernetes manifest.
 
     Attributes:
-        name: Of the object.
-        artifact: The model, pinned.
-        image: Its image, pinned.
-        container_image: What runs in the pod; None takes a small one that lists the files.
-        mount_path: Where the model is in the container.
-        sub_path: Folder of the image that is mounted, instead of all.
+        name: Name of the object.
+        artifact: Pinned reference of the model.
+        image: Pinned reference of its image.
+        container_image: Image of the container; None takes a small one that lists the files.
+        mount_path: Path of the model in the container.
+        sub_path: Folder of the image to mount; None mounts the whole image.
         pull_secret: Name of a secret of the type `kubernetes.io/dockerconfigjson`.
         pull_policy: One of `POLICIES`.
-        stored: Bytes of the layers.
-        unpacked: Bytes of the files.
-        ocibridge_image: Image of ocibridge itself.
-        model_format: What KServe calls the format of the model.
+        stored: Size of the layers in bytes.
+        unpacked: Size of the files in bytes.
+        ocibridge_image: Image with ocibridge.
+        model_format: Name of the format in KServe.
     """
 
     name: str
@@ -59,8 +59,8 @@ class Wanted:
     model_format: str
 
 
-def document(kind: str, wanted: Wanted) -> tuple[dict[str, Any], Comments]:
-    """The document of a kind, and the comments for it."""
+def document(kind: str, wanted: ManifestValues) -> tuple[dict[str, Any], Comments]:
+    """Return the object of a kind, and its comments."""
     if kind == "InferenceService":
         return _inference_service(wanted)
     if kind == "InitContainer":
@@ -70,7 +70,9 @@ def document(kind: str, wanted: Wanted) -> tuple[dict[str, Any], Comments]:
     return _wrapped(kind, wanted, *_pod(wanted))
 
 
-def _wrapped(kind: str, wanted: Wanted, spec: dict[str, Any], comments: Comment) -> tuple[dict[str, Any], Comments]:
+def _wrapped(
+    kind: str, wanted: ManifestValues, spec: dict[str, Any], comments: Comment
+) -> tuple[dict[str, Any], Comments]:
     labels = {_APP_LABEL: wanted.name}
     metadata = {"name": wanted.name, "labels": labels}
     if kind == "Pod":
@@ -88,20 +90,20 @@ def _below(comments: Comment, *place: str) -> Comment:
     return {(*place, *path): text for path, text in comments.items()}
 
 
-def _secrets(wanted: Wanted) -> dict[str, Any]:
+def _secrets(wanted: ManifestValues) -> dict[str, Any]:
     return {"imagePullSecrets": [{"name": wanted.pull_secret}]} if wanted.pull_secret else {}
 
 
-def _volume(wanted: Wanted) -> dict[str, Any]:
+def _volume(wanted: ManifestValues) -> dict[str, Any]:
     return {"name": _VOLUME, "image": {"reference": wanted.image, "pullPolicy": wanted.pull_policy}}
 
 
-def _mount(wanted: Wanted) -> dict[str, Any]:
+def _mount(wanted: ManifestValues) -> dict[str, Any]:
     sub_path = {"subPath": wanted.sub_path} if wanted.sub_path else {}
     return {"name": _VOLUME, "mountPath": wanted.mount_path, "readOnly": True, **sub_path}
 
 
-def _container(wanted: Wanted) -> dict[str, Any]:
+def _container(wanted: ManifestValues) -> dict[str, Any]:
     if wanted.container_image is not None:
         return {"name": "main", "image": wanted.container_image}
     command = ["sh", "-c", 'find "$0" -type f -exec ls -l {} +; exec sleep 2147483647', wanted.mount_path]
@@ -112,7 +114,7 @@ def _mebibytes(count: int) -> str:
     return f"{max(1, -(-count // MiB))}Mi"
 
 
-def _pod(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
+def _pod(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     room = {"requests": {"ephemeral-storage": _mebibytes(wanted.stored + wanted.unpacked)}}
     spec = {
         **_secrets(wanted),
@@ -130,7 +132,7 @@ def _pod(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
     return spec, comments
 
 
-def _pre_pull(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
+def _pre_pull(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     image = wanted.container_image or _PAUSE_IMAGE
     room = {"requests": {"cpu": "1m", "memory": "8Mi"}}
     spec = {
@@ -139,13 +141,13 @@ def _pre_pull(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
         "volumes": [_volume(wanted)],
     }
     comments: Comment = {
-        ("containers", 0, "image"): "sleeps, so that the node keeps the model that the volume made it pull",
+        ("containers", 0, "image"): "sleeps, so that the node keeps the model that it has pulled for the volume",
         ("volumes", 0, "image", "reference"): "pinned: pods that name the same digest start without a pull",
     }
     return spec, comments
 
 
-def _init_container(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
+def _init_container(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     work = {"name": _VOLUME, "mountPath": _WORK}
     env = [{"name": "HOME", "value": _WORK}]
     mounts: list[dict[str, Any]] = [work]
@@ -192,7 +194,7 @@ def _init_container(wanted: Wanted) -> tuple[dict[str, Any], Comment]:
     return spec, comments
 
 
-def _inference_service(wanted: Wanted) -> tuple[dict[str, Any], Comments]:
+def _inference_service(wanted: ManifestValues) -> tuple[dict[str, Any], Comments]:
     predictor = {
         **_secrets(wanted),
         "model": {
@@ -229,6 +231,6 @@ _FORMATS = (
 
 
 def model_format(paths: Sequence[str]) -> str | None:
-    """What KServe calls the format of a model with these files, if they tell."""
+    """Return the name that KServe gives to the format of these files, or None."""
     found = (name for ending, name in _FORMATS if any(path.endswith(ending) for path in paths))
     return next(found, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the versions of Kubernetes allow of image volumes (KEP-4639, and `features` of kube-apiserver and kubelet)."""
+"""Support for image volumes by version of Kubernetes (KEP-4639, and `features` of kube-apiserver and kubelet)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Cluster:
 
     @property
     def state(self) -> str:
-        """Of the feature gate `ImageVolume`: none, alpha (off), beta (off), beta (on) or stable."""
+        """State of the feature gate `ImageVolume`: none, alpha (off), beta (off), beta (on) or stable."""
         if self.version < _FIRST:
             return "none"
         if self.version < _SUB_PATH:
@@ -41,17 +41,17 @@ class Cluster:
 
     @property
     def gate_needed(self) -> bool:
-        """Whether somebody has to switch the feature gate on."""
+        """True if the feature gate is off by default."""
         return self.state.endswith(", off")
 
     def require_image_volumes(self, sub_path: bool) -> None:
-        """Refuse what this version cannot do.
+        """Check that this version has image volumes.
 
         Args:
-            sub_path: Whether a part of the image is to be mounted.
+            sub_path: Require the field `subPath`, too.
 
         Raises:
-            UsageError: it has no image volumes, or none with a sub path.
+            UsageError: it does not have them.
         """
         if self.version < _FIRST:
             raise UsageError(
@@ -65,7 +65,7 @@ class Cluster:
             )
 
     def notes(self, sub_path: bool) -> list[str]:
-        """What the cluster has to have, one sentence each."""
+        """Requirements of the cluster, one sentence each."""
         runtimes = _SUB_PATH_RUNTIMES if sub_path else _RUNTIMES
         notes = [f"the nodes need {runtimes} or later"]
         if sub_path:
@@ -80,10 +80,10 @@ class Cluster:
 
 
 def parse_cluster(text: str) -> Cluster:
-    """A version such as `1.33`, or as the API server gives it, `v1.33.4+k3s1`.
+    """Parse a version such as `1.33`, or as the API server reports it, `v1.33.4+k3s1`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a version.
     """
     match = re.fullmatch(r"v?(\d{1,3})\.(\d{1,3})(?:[.+-].*)?", text)
     if not match:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume manifest`: what to apply to a cluster, so that pods have a published model."""
+"""`volume manifest`: Kubernetes manifests that mount a published model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..paths import show
 from ..stores.opening import open_store
 from .check import platforms_of
 from .companions import find_image
-from .documents import Documents, Found
+from .documents import Documents, ManifestOrIndex
 from .emit import to_yaml
-from .kinds import KINDS, KSERVE_FOLDER, POLICIES, Wanted, document, model_format
+from .kinds import KINDS, KSERVE_FOLDER, POLICIES, ManifestValues, document, model_format
 from .kubernetes import DEFAULT, parse_cluster
-from .predict import PLATFORM, foretell
+from .predict import PLATFORM, predict
 from .reports import Prediction, VolumeManifestReport
 from .runtimes import CONTAINERD, parse_runtime
 
@@ -45,27 +45,27 @@ def volume_manifest(
     pull_policy: str | None = None,
     registry: RegistryOptions | None = None,
 ) -> VolumeManifestReport:
-    """Write the YAML that gives pods a published model, with the digest of what they mount.
+    """Generate the YAML of an object that mounts a published model, pinned by digest.
 
     Args:
-        reference: The artifact, whose image companion is found, or an image.
+        reference: An artifact with a companion image, or an image.
         kind: `Pod`, `Deployment`, `InferenceService` (KServe), `DaemonSet`, which makes every node pull the image
-            before it is needed, or `InitContainer`: a pod that pulls the model with ocibridge, and needs no image.
-        name: Of the object; None takes the end of the repository's name.
-        mount_path: Where the model is in the container; None is `/models`.
-        sub_path: The folder of the image, or of the model, that is mounted; None mounts all.
-        image: What runs in the pod; None takes a small one that lists the files.
-        ocibridge_image: Image of ocibridge itself, for `InitContainer`.
-        model_format: What KServe calls the format; None tells it from the files.
-        kubernetes_version: Of the cluster, such as `1.33`.
+            in advance, or `InitContainer`: a pod that pulls the model with ocibridge and needs no image.
+        name: Name of the object; None takes the end of the repository's name.
+        mount_path: Path of the model in the container; None is `/models`.
+        sub_path: Folder of the image, or of the model, to mount; None mounts all.
+        image: Image of the container; None takes a small one that lists the files.
+        ocibridge_image: Image with ocibridge, for `InitContainer`.
+        model_format: Name of the format in KServe; None derives it from the files.
+        kubernetes_version: Version of the cluster, such as `1.33`.
         pull_secret: Name of the secret with the credentials of the registry.
         pull_policy: `IfNotPresent`, `Always` or `Never`; None is `IfNotPresent`.
         registry: Credentials and TLS.
 
     Raises:
-        UsageError: the arguments do not fit together, or the version of Kubernetes cannot do it.
+        UsageError: the arguments do not fit together, or the version of Kubernetes does not support them.
         NotFound: there is no such artifact, or it has no image.
-        FormatError: what it has would not mount.
+        FormatError: its image would not mount.
 
     Example:
         >>> print(volume_manifest("localhost:5000/models/digits:v1").yaml)  # doctest: +SKIP
@@ -94,7 +94,7 @@ def volume_manifest(
         raise UsageError(f"the image has no folder {show(sub_path)}", hint="look at it with 'ocibridge volume check'")
     found, comments = document(
         kind,
-        Wanted(
+        ManifestValues(
             name=name or _name(named),
             artifact=model.artifact,
             image=model.image,
@@ -142,16 +142,16 @@ def _name(named: RegistryReference) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Published:
-    """The model as it is published.
+class _PublishedModel:
+    """A published model.
 
     Attributes:
-        artifact: The artifact, pinned.
-        image: What pods mount, pinned.
-        stored: Bytes of the layers.
-        paths: The files, where they are known.
-        unpacked: Bytes of the files.
-        notes: What the nodes need for it.
+        artifact: Pinned reference of the artifact.
+        image: Pinned reference of the image that pods mount.
+        stored: Size of the layers in bytes.
+        paths: Paths of the files; empty if they are not known.
+        unpacked: Size of the files in bytes.
+        notes: Requirements of the nodes.
     """
 
     artifact: str
@@ -162,11 +162,11 @@ class _Published:
     notes: tuple[str, ...] = ()
 
     def has(self, folder: str) -> bool:
-        """Whether there is a folder; true where nobody knows."""
+        """Return whether there is such a folder; True if the files are not known."""
         return not self.paths or any(path.startswith(folder.rstrip("/") + "/") for path in self.paths)
 
 
-def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Published:
+def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _PublishedModel:
     top = documents.named(named.version)
     subject = top.subject
     if pulls:
@@ -176,7 +176,7 @@ def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Publ
             raise UsageError(f"{named} is no model artifact, so that ocibridge cannot pull it", hint="give one")
         pinned = str(named.pinned(artifact.descriptor.digest))
         size = sum(each.size for each in manifest.layers)
-        return _Published(pinned, pinned, size, (), size)
+        return _PublishedModel(pinned, pinned, size, (), size)
     own = _prediction(documents, top)
     if own.verdict == "mounts":
         return _published(documents, named, top, subject.digest if subject else top.descriptor.digest, own)
@@ -195,29 +195,29 @@ def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Publ
     return _published(documents, named, related.image, top.descriptor.digest, seen)
 
 
-def _hint(named: RegistryReference, top: Found) -> str:
+def _hint(named: RegistryReference, top: ManifestOrIndex) -> str:
     manifest = top.manifest
     if manifest is not None and is_model(manifest.artifact_type, manifest.config.media_type):
         return f"run 'ocibridge volume prepare {named}' first"
     return f"see 'ocibridge volume check {named}'"
 
 
-def _prediction(documents: Documents, found: Found) -> Prediction:
+def _prediction(documents: Documents, found: ManifestOrIndex) -> Prediction:
     platforms = platforms_of(found)
     platform = PLATFORM if PLATFORM in platforms or not platforms else platforms[0]
-    return foretell(documents, found, parse_runtime(CONTAINERD), platform, read=False)
+    return predict(documents, found, parse_runtime(CONTAINERD), platform, read=False)
 
 
 def _published(
-    documents: Documents, named: RegistryReference, image: Found, artifact: str, seen: Prediction
-) -> _Published:
+    documents: Documents, named: RegistryReference, image: ManifestOrIndex, artifact: str, seen: Prediction
+) -> _PublishedModel:
     assert seen.manifest is not None
     manifest = documents.load(seen.manifest).manifest
     assert manifest is not None
     stored = sum(each.size for each in manifest.layers)
     known = not seen.unread
     platforms = platforms_of(image)
-    return _Published(
+    return _PublishedModel(
         artifact=str(named.pinned(artifact)),
         image=str(named.pinned(image.descriptor.digest)),
         stored=stored,
@@ -227,7 +227,7 @@ def _published(
     )
 
 
-def _check_prefix(named: RegistryReference, model: _Published) -> None:
+def _check_prefix(named: RegistryReference, model: _PublishedModel) -> None:
     if not model.has(KSERVE_FOLDER):
         raise UsageError(
             f"KServe mounts the folder {KSERVE_FOLDER}/ of an image, and the one of {named} has none",
@@ -235,7 +235,7 @@ def _check_prefix(named: RegistryReference, model: _Published) -> None:
         )
 
 
-def _format(given: str | None, model: _Published) -> str:
+def _format(given: str | None, model: _PublishedModel) -> str:
     found = given or model_format(model.paths)
     if found is None:
         raise UsageError(

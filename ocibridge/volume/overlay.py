@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, one upon the other, as an overlay mount shows them (image-spec, layer.md)."""
+"""Stack layers as an overlay mount does (image-spec, layer.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..paths import show
-from .entries import Entry
+from .entries import LayerEntry
 
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
@@ -17,42 +17,42 @@ _MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A file or link that the mount shows.
+class OverlayFile:
+    """A file or link in the mount.
 
     Attributes:
-        entry: What it is, with its path in the mount.
-        layer: Number of the layer that it is in, from 1.
+        entry: The entry of the layer, with the path in the mount.
+        layer: Number of the layer, from 1.
         digest: Digest of that layer.
     """
 
-    entry: Entry
+    entry: LayerEntry
     layer: int
     digest: str
 
 
 class Overlay:
-    """A folder that layers are put upon.
+    """A stack of layers.
 
     Attributes:
-        nodes: Path, and what is there; folders are not kept.
-        hazards: What is unsafe, or will surprise: a sentence each, at most twenty.
-        conflicts: Paths that two layers write, with different bytes.
+        nodes: Files and links by path, without folders.
+        hazards: Sentences about unsafe or surprising entries, at most twenty.
+        conflicts: Paths that two layers write with different bytes.
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, OverlayFile] = {}
         self.hazards: list[str] = []
         self.conflicts: list[str] = []
         self._folders: set[str] = set()
 
-    def add(self, number: int, digest: str, entries: Iterable[Entry]) -> None:
-        """Put a layer upon those before it.
+    def add(self, number: int, digest: str, entries: Iterable[LayerEntry]) -> None:
+        """Add a layer on top of the others.
 
         Args:
-            number: Its number, from 1.
+            number: Number of the layer, from 1.
             digest: Its digest.
-            entries: What is in it.
+            entries: Its entries.
         """
         own: set[str] = set()
         for entry in entries:
@@ -64,7 +64,7 @@ class Overlay:
                 self._put(replace(entry, path=path), number, digest)
                 own.add(path)
 
-    def _place(self, entry: Entry, number: int) -> str:
+    def _place(self, entry: LayerEntry, number: int) -> str:
         path = posixpath.normpath("/" + entry.path).lstrip("/")
         if ".." in entry.path.split("/") or entry.path.startswith("/"):
             self.warn(f"layer {number}: the name {show(entry.path)} leaves the root; it becomes {show(path)}")
@@ -81,7 +81,7 @@ class Overlay:
         for path in [each for each in self.nodes if _inside(each, gone) and each not in own]:
             del self.nodes[path]
 
-    def _put(self, entry: Entry, number: int, digest: str) -> None:
+    def _put(self, entry: LayerEntry, number: int, digest: str) -> None:
         path = entry.path
         for parent in parents(path):
             if parent in self.nodes:
@@ -109,16 +109,16 @@ class Overlay:
                 self.warn(f"layers {before.layer} and {number} both write {show(path)}; the later one counts")
             else:
                 self._conflict(path, number)
-        self.nodes[path] = Node(entry, number, digest)
+        self.nodes[path] = OverlayFile(entry, number, digest)
 
-    def _resolved(self, entry: Entry, number: int) -> Entry:
+    def _resolved(self, entry: LayerEntry, number: int) -> LayerEntry:
         target = self.nodes.get(posixpath.normpath("/" + entry.link).lstrip("/"))
         if target is None:
             self.warn(f"layer {number}: {show(entry.path)} is a hard link to {show(entry.link)}, which is not there")
             return entry
         return replace(target.entry, path=entry.path)
 
-    def _look(self, entry: Entry, number: int) -> None:
+    def _look(self, entry: LayerEntry, number: int) -> None:
         what = None
         if entry.kind == "device":
             what = "is neither a file, a folder nor a link"
@@ -139,14 +139,14 @@ class Overlay:
         self.warn(f"layer {number} replaces {show(path)} of a layer before it by something else")
 
     def warn(self, sentence: str) -> None:
-        """Note a hazard."""
+        """Add a sentence to `hazards`."""
         if len(self.hazards) == _MOST:
             self.hazards.append("there are more of these")
         elif len(self.hazards) < _MOST and sentence not in self.hazards:
             self.hazards.append(sentence)
 
 
-def _equal(one: Entry, other: Entry) -> bool:
+def _equal(one: LayerEntry, other: LayerEntry) -> bool:
     if one.kind == "link" or other.kind == "link":
         return (one.kind, one.link) == (other.kind, other.link)
     return one.sha256 is not None and one.sha256 == other.sha256
@@ -162,6 +162,6 @@ def _parent(path: str) -> tuple[str, ...]:
 
 
 def parents(path: str) -> list[str]:
-    """The folders that a path is in, the outermost first."""
+    """The parent folders of a path, the outermost first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pod would see of an artifact, before there is a pod."""
+"""Predict the files that a pod sees of an artifact that it mounts as an image volume."""
 
 from __future__ import annotations
 
@@ -12,52 +12,30 @@ from ..dialects import annotations as keys
 from ..errors import FormatError, NotFound, human_size
 from ..layers import Encoding
 from ..model import Role
-from ..oci import Descriptor, Manifest, Reference
+from ..oci import Descriptor, Manifest
 from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
-from ..stores.base import Store
-from .documents import Documents, Found
-from .entries import Contents, Entry
+from .documents import Documents, ManifestOrIndex
+from .entries import LayerContents, LayerEntry
 from .overlay import Overlay, parents
 from .reports import MountedFile, Prediction, UnreadLayer
-from .runtimes import CRIO, Part, Runtime, View, artifact_view, parse_runtime, view
+from .runtimes import CRIO, MountedLayer, Runtime, View, artifact_view, view
 
 PLATFORM = "linux/amd64"
 _SHOWN = 3
 
 
-def predict(
-    store: Store,
-    reference: Reference | str,
-    runtime: str,
-    version: str | None = None,
-    platform: str = PLATFORM,
-    *,
-    read: bool = False,
-) -> Prediction:
-    """What a runtime shows of an artifact that a pod mounts as an image volume.
+def predict(documents: Documents, top: ManifestOrIndex, runtime: Runtime, platform: str, read: bool) -> Prediction:
+    """Predict the files that a runtime mounts.
 
     Args:
-        store: Where the artifact is.
-        reference: A reference, or a tag or digest.
-        runtime: `containerd` or `cri-o`.
-        version: Its version, such as `2.1`; None is the current one.
-        platform: Of the node: `os/architecture`.
-        read: Whether every layer is read and verified. Else what our annotations list is believed, and of other
-            layers only tar headers are read.
-
-    Raises:
-        UsageError: there is no such runtime.
-        NotFound: there is no such artifact.
-        FormatError: it is neither a manifest nor an index.
+        documents: The repository of the artifact.
+        top: The manifest or index that the reference names.
+        runtime: The container runtime.
+        platform: Platform of the node, `os/architecture`.
+        read: Read and verify every layer. Else the listings of our annotations are trusted, and only the tar headers of
+            other layers are read.
     """
-    documents = Documents(store)
-    found = documents.named(reference if isinstance(reference, str) else reference.version)
-    return foretell(documents, found, parse_runtime(runtime, version), platform, read)
-
-
-def foretell(documents: Documents, top: Found, runtime: Runtime, platform: str, read: bool) -> Prediction:
-    """See `predict`."""
     seen = view(runtime, documents, top, platform)
     outcome = _Outcome(seen)
     if seen.mounted_as == "image":
@@ -87,10 +65,10 @@ def foretell(documents: Documents, top: Found, runtime: Runtime, platform: str, 
 
 @dataclass
 class _Outcome:
-    """What is found out, step by step; see `Prediction`.
+    """Fields of a `Prediction`, filled in step by step.
 
     Attributes:
-        no_archive: Whether a layer of an image turned out to be no archive.
+        no_archive: True if a layer of an image is no archive.
     """
 
     view: View
@@ -108,14 +86,14 @@ class _Outcome:
         self.reason = self.reason or self.view.refused or ""
 
 
-def _image(documents: Documents, top: Found, runtime: Runtime, seen: View, read: bool) -> _Outcome:
+def _image(documents: Documents, top: ManifestOrIndex, runtime: Runtime, seen: View, read: bool) -> _Outcome:
     if not seen.parts:
         return _Outcome(seen, "empty", f"none of its layers is one that it unpacks, {_ignored(seen.ignored)}")
     listed = {} if read else _listings(documents, top, seen.found)
     outcome, overlay = _Outcome(seen), Overlay()
     for number, part in enumerate(seen.parts, 1):
         layer = part.descriptor
-        entries: Sequence[Entry] | None = listed.get(layer.digest)
+        entries: Sequence[LayerEntry] | None = listed.get(layer.digest)
         if entries is None:
             try:
                 found = documents.contents(layer, whole=read)
@@ -146,7 +124,7 @@ def _image(documents: Documents, top: Found, runtime: Runtime, seen: View, read:
     return _judged(outcome, _expected(documents, top, seen.found))
 
 
-def _other_bytes(runtime: Runtime, part: Part, read: Contents) -> str | None:
+def _other_bytes(runtime: Runtime, part: MountedLayer, read: LayerContents) -> str | None:
     if runtime.name == CRIO or None in (part.diff_id, read.diff_id) or part.diff_id == read.diff_id:
         return None
     return "has another diff id than the config says (wrong diff id)"
@@ -226,7 +204,7 @@ def _ignored(layers: Sequence[Descriptor]) -> str:
     types = sorted({each.media_type for each in layers})
     if not types:
         return "as there are none"
-    return f"and what it does not know ({_names(types)}) is passed over without an error"
+    return f"and what it does not know ({_names(types)}) is ignored without an error"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -235,8 +213,8 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(found[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _sources(documents: Documents, top: Found, found: Found | None) -> list[Manifest]:
-    """The manifests that may list the files of an image: its own, and that of the artifact that it belongs to."""
+def _sources(documents: Documents, top: ManifestOrIndex, found: ManifestOrIndex | None) -> list[Manifest]:
+    """The manifests that may list the files of an image: its own, and that of its subject."""
     manifests = [found.manifest] if found and found.manifest else []
     for each in (top, found):
         subject = each.subject if each else None
@@ -250,9 +228,11 @@ def _sources(documents: Documents, top: Found, found: Found | None) -> list[Mani
     return manifests
 
 
-def _listings(documents: Documents, top: Found, found: Found | None) -> dict[str, tuple[Entry, ...]]:
-    """The entries of the layers that our annotations list, by digest."""
-    listings: dict[str, tuple[Entry, ...]] = {}
+def _listings(
+    documents: Documents, top: ManifestOrIndex, found: ManifestOrIndex | None
+) -> dict[str, tuple[LayerEntry, ...]]:
+    """The entries that our annotations list, by digest of the layer."""
+    listings: dict[str, tuple[LayerEntry, ...]] = {}
     for manifest in _sources(documents, top, found):
         for layer in manifest.layers:
             files = _listed(layer)
@@ -261,20 +241,20 @@ def _listings(documents: Documents, top: Found, found: Found | None) -> dict[str
     return listings
 
 
-def _listed(layer: Descriptor) -> tuple[Entry, ...] | None:
+def _listed(layer: Descriptor) -> tuple[LayerEntry, ...] | None:
     value = (layer.annotations or {}).get(keys.FILES)
     if value is None:
         return None
     try:
         files = keys.parse_listing(value, Role.WEIGHT, layer.digest)
     except FormatError:
-        return None  # somebody else's annotation of that name lists nothing for us
-    return tuple(Entry(each.path, size=each.size or 0, sha256=each.sha256) for each in files)
+        return None  # an annotation of that name from another tool
+    return tuple(LayerEntry(each.path, size=each.size or 0, sha256=each.sha256) for each in files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What a manifest says of a file."""
+    """Size and sha256 of a file, if the manifest lists them."""
 
     size: int | None
     sha256: str | None = None
@@ -283,8 +263,8 @@ class _Listed:
         return self.size in (None, file.size) and (None in (self.sha256, file.sha256) or self.sha256 == file.sha256)
 
 
-def _expected(documents: Documents, top: Found, found: Found | None) -> dict[str, _Listed]:
-    """Every file that the artifact says it has, by its path."""
+def _expected(documents: Documents, top: ManifestOrIndex, found: ManifestOrIndex | None) -> dict[str, _Listed]:
+    """Files that the manifests list, by path."""
     expected: dict[str, _Listed] = {}
     for manifest in _sources(documents, top, found):
         for layer in manifest.layers:
@@ -307,8 +287,8 @@ _NAMES = tuple(f"{prefix}filepath" for prefix in keys.SPECIFIED)
 _METADATA = tuple(f"{prefix}file.metadata+json" for prefix in keys.SPECIFIED)
 
 
-def _links(documents: Documents, top: Found, found: Found | None) -> list[str]:
-    """The paths of the symbolic links that our annotations say the model has."""
+def _links(documents: Documents, top: ManifestOrIndex, found: ManifestOrIndex | None) -> list[str]:
+    """Paths of the symbolic links that our annotations list."""
     links: set[str] = set()
     for manifest in _sources(documents, top, found):
         annotations = manifest.annotations or {}

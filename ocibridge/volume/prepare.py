@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`volume prepare`: an artifact that is published gets an image companion, which pods can mount."""
+"""`volume prepare`: publish a companion image of an artifact, which pods can mount."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ def volume_prepare(
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> PrepareReport:
-    """Publish an OCI image of an artifact's layers beside it, under its tag with a suffix.
+    """Publish an OCI image with the layers of an artifact, under the tag of the artifact with a suffix.
 
-    Tar layers serve both: nothing of them moves. Raw layers, which no runtime unpacks, are wrapped in tar, streaming
-    from store to store. Layers whose manifest does not list their files are read, to be sure that they can be mounted.
+    Tar layers are shared and not transferred. Raw layers, which no runtime unpacks, are wrapped in tar while they are
+    streamed from store to store. Layers whose files no manifest lists are read, to check that they can be mounted.
 
     Args:
-        source: The artifact, by tag, or by tag and digest; by digest alone where there is a `target`.
-        target: Where else the image goes, with the tag that the suffix is added to; None is beside the artifact.
+        source: The artifact, by tag, or by tag and digest; by digest alone only with a `target`.
+        target: Repository and tag for the image, to which the suffix is added; None is those of the artifact.
         platforms: `OS/ARCHITECTURE[/VARIANT]` of the nodes; the layers are the same for all.
-        suffix: What is added to the tag.
-        max_layers: Layers that the image may have; see `ocibridge.settings.MAX_LAYERS`.
+        suffix: Suffix of the tag.
+        max_layers: Largest number of layers; see `ocibridge.settings.MAX_LAYERS`.
         cache: See `push`.
-        registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
-        concurrency: Blobs that move at the same time.
-        progress: Told what happens.
+        registry: Credentials and TLS, for the target, and for a source on the same host or without a target.
+        concurrency: Number of simultaneous transfers.
+        progress: Receives progress events.
 
     Returns:
-        The pinned reference that a pod mounts, and what happened to each layer.
+        The pinned reference that a pod mounts, and the action for each layer.
 
     Raises:
         UsageError: the arguments do not fit together.
-        NotFound: there is nothing of that name.
-        FormatError: it is no model, or not one that can be mounted.
-        LimitError: it has more layers than a mount bears.
-        IntegrityError: a byte is not what was promised.
-        StoreError: one of the stores refused something.
+        NotFound: there is no such artifact.
+        FormatError: it is no model, or cannot be mounted.
+        LimitError: it has more layers than a mount supports.
+        IntegrityError: the bytes of a layer do not match its digest.
+        StoreError: a store refused a request.
 
     Example:
         >>> volume_prepare("localhost:5000/models/digits:v1").tag  # doctest: +SKIP
@@ -103,7 +103,7 @@ def volume_prepare(
 
 
 def checked_artifact(store: Store, reference: Reference, concurrency: int, progress: Progress) -> Fetched:
-    """The artifact of an open store, once it is known that it can be mounted.
+    """Fetch an artifact from an open store, and check that it can be mounted.
 
     Raises:
         OcibridgeError: see `volume_prepare`.
@@ -120,14 +120,14 @@ def prepare_into(
     platforms: Sequence[str],
     **options: Any,
 ) -> PrepareReport:
-    """Publish the image of an artifact of one open store in another, or in the same.
+    """Publish the image of an artifact, from one open store to another, or to the same.
 
     Args:
-        fetched: From `checked_artifact`.
-        store: Where it is.
-        reference: What it is called there.
-        home: Where the image goes; may be `store`.
-        place: What it is called there, by tag.
+        fetched: The artifact, from `checked_artifact`.
+        store: Its store.
+        reference: Its reference.
+        home: Store for the image; may be `store`.
+        place: Reference of the image, with a tag.
         platforms: See `volume_prepare`.
         options: See `publish_image`.
 
@@ -149,19 +149,19 @@ def prepare_into(
 
 
 def _tagged(goal: Reference, beside: bool) -> Reference:
-    """Where the image goes, by tag: what is in no need of the digest."""
+    """The reference of the image, with a tag and without a digest."""
     if goal.digest and not beside:
         raise UsageError("the target of an image has a tag, not a digest", hint="leave out the part from '@' on")
     if goal.digest and not goal.tag:
         raise UsageError(
-            "the image needs a tag to stand under, and a digest alone gives none",
+            "the image needs a tag, and the reference has a digest only",
             hint="write REPOSITORY:TAG, or REPOSITORY:TAG@sha256:…, or name a target with a tag",
         )
     return replace(goal, digest=None)
 
 
 def _checked(fetched: Fetched, store: Store, concurrency: int, progress: Progress) -> Fetched:
-    """The artifact, once its layers are known to hold nothing that a runtime would take for something else."""
+    """Check that the layers have no entries that a runtime would interpret, such as whiteouts."""
     layers = list(fetched.artifact.layers)
     for layer in layers:
         for file in layer.members:
@@ -181,12 +181,12 @@ def _checked(fetched: Fetched, store: Store, concurrency: int, progress: Progres
 
 
 def _unknown(layer: StoredLayer) -> bool:
-    """Whether nothing says what a compressed layer unpacks to, which an image has to know."""
+    """Return whether the diff id of a compressed layer is unknown; an image needs it."""
     return layer.encoding.compressed and layer.diff_id is None
 
 
 def _read(layer: StoredLayer, store: Store) -> StoredLayer:
-    """Read the names in a layer that is not listed; it comes back with its diff id."""
+    """Read and check the entries of a layer; return the layer with its diff id."""
     owner, descriptor = f"the layer {layer.descriptor.digest}", layer.descriptor
     found = contents(store, descriptor, whole=layer.encoding.compressed)
     if found.entries is None and found.archive:

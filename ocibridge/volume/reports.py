@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `volume check` and `volume manifest` return."""
+"""Reports of `volume check` and `volume manifest`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Kind = Literal["Pod", "Deployment", "InferenceService", "DaemonSet", "InitContai
 
 
 class MountedFile(Report):
-    """A file or link that a pod would see."""
+    """A file or link in the mounted volume."""
 
-    path: str = Field(description="below the mount path")
+    path: str = Field(description="path below the mount path")
     size: int = Field(description="bytes")
-    sha256: str | None = Field(None, description="where it is listed, or was read")
-    link: str | None = Field(None, description="target, if it is a symbolic link")
+    sha256: str | None = Field(None, description="null unless it is listed or was read")
+    link: str | None = Field(None, description="target of a symbolic link")
 
 
 class UnreadLayer(Report):
-    """A layer whose files are not in the tree."""
+    """A layer whose files were not read."""
 
     digest: Digest
     size: int = Field(description="bytes")
@@ -32,35 +32,35 @@ class UnreadLayer(Report):
 
 
 class Prediction(Report):
-    """What one runtime does with an artifact."""
+    """Prediction for one runtime."""
 
     runtime: Literal["containerd", "cri-o"]
-    version: str = Field(description="name and version, for people")
-    image_volumes: bool = Field(description="whether this version mounts image volumes in pods at all")
+    version: str = Field(description="name and version of the runtime")
+    image_volumes: bool = Field(description="whether this version supports image volumes")
     platform: str
     verdict: Verdict = Field(description="mounts: the model; empty: an empty folder; wrong: something else; refused")
-    reason: str = Field(description="why, in one sentence")
-    repair: str | None = Field(None, description="the command that repairs it")
-    manifest: Digest | None = Field(description="the manifest that the runtime chooses")
+    reason: str = Field(description="reason of the verdict, one sentence")
+    repair: str | None = Field(None, description="command that repairs the artifact")
+    manifest: Digest | None = Field(description="manifest that the runtime selects")
     mounted_as: Literal["image", "artifact"] | None
     files: list[MountedFile]
-    unread: list[UnreadLayer] = Field(description="layers whose files are not known")
-    complete: bool | None = Field(description="whether every listed file is there; null where nothing lists them")
-    missing: list[str] = Field(description="listed files that are not there, or not in their size")
-    conflicts: list[str] = Field(description="paths that two layers write, with different bytes")
+    unread: list[UnreadLayer] = Field(description="layers whose files were not read")
+    complete: bool | None = Field(description="whether every listed file is there; null if none is listed")
+    missing: list[str] = Field(description="listed files that are missing, or have another size")
+    conflicts: list[str] = Field(description="paths that two layers write with different bytes")
     hazards: list[str]
 
     @property
     def ok(self) -> bool:
-        """Whether a pod would see the model."""
+        """True if a pod sees the model."""
         return self.verdict == "mounts" and self.image_volumes
 
 
 class Companion(Report):
-    """The mountable image of an artifact."""
+    """Companion image of an artifact."""
 
-    reference: str = Field(description="pinned: what a pod has to name")
-    tag: str | None = Field(description="the tag that leads to it, if it is the usual one")
+    reference: str = Field(description="pinned reference that a pod has to name")
+    tag: str | None = Field(description="its tag; null unless it is the usual one")
     platforms: list[str]
     runtimes: list[Prediction]
 
@@ -68,9 +68,9 @@ class Companion(Report):
 class VolumeCheckReport(Report):
     """Result of `volume check`."""
 
-    subject: str = Field(description="the pinned reference")
-    kind: str = Field(description="what it is, for people")
-    ok: bool = Field(description="whether a pod that names it would see the model, with every runtime asked for")
+    subject: str = Field(description="pinned reference")
+    kind: str = Field(description="kind of the artifact, in a few words")
+    ok: bool = Field(description="whether a pod that names it sees the model, with each of the runtimes")
     runtimes: list[Prediction]
     companion: Companion | None
     warnings: list[str]
@@ -79,9 +79,9 @@ class VolumeCheckReport(Report):
 class VolumeManifestReport(Report):
     """Result of `volume manifest`."""
 
-    subject: str = Field(description="the artifact, pinned")
-    image: str = Field(description="what the pods name, pinned")
+    subject: str = Field(description="pinned reference of the artifact")
+    image: str = Field(description="pinned reference that the pods name")
     kind: Kind
     documents: list[dict[str, Any]]
-    yaml: str = Field(description="the documents with comments")
-    notes: list[str] = Field(description="what the cluster has to have")
+    yaml: str = Field(description="the documents as YAML, with comments")
+    notes: list[str] = Field(description="requirements of the cluster")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the container runtimes read a manifest that a pod names as an image volume.
+"""Container runtimes: how each of them interprets a manifest that a pod names as an image volume.
 
 Rules of containerd: `internal/cri/server/container_image_mount.go`, `core/unpack` and the package `images`, observed
 with 1.6, 2.2 and 2.4; of CRI-O: `internal/ociartifact/store.go`, and containers-storage, observed with podman 4.3.
@@ -16,7 +16,7 @@ from ..errors import FormatError, UsageError
 from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, SHA256, Descriptor, parse_json
 from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
-from .documents import Documents, Found
+from .documents import Documents, ManifestOrIndex
 
 CONTAINERD, CRIO = "containerd", "cri-o"
 RUNTIMES = (CONTAINERD, CRIO)
@@ -57,20 +57,20 @@ class Runtime:
 
     @property
     def image_volumes(self) -> bool:
-        """Whether it can mount an image as a volume of a pod."""
+        """True if this version supports image volumes."""
         return self.version >= _FIRST[self.name]
 
     @property
     def first(self) -> str:
-        """The first version that mounts image volumes, as `X.Y`."""
+        """The first version that supports image volumes, as `X.Y`."""
         return ".".join(map(str, _FIRST[self.name]))
 
 
 def parse_runtime(name: str, version: str | None = None) -> Runtime:
-    """A runtime from its name and version: `1.7.8`, or `2.1`, the last of that series; None is the current one.
+    """Return the runtime with a name and a version: `1.7.8`, or `2.1` for the last of that series; None is the latest.
 
     Raises:
-        UsageError: there is no such runtime, or the version is none.
+        UsageError: there is no such runtime, or the version is malformed.
     """
     if name not in RUNTIMES:
         raise UsageError(f"{show(name)} is no runtime that is known", hint=f"give one of {', '.join(RUNTIMES)}")
@@ -83,13 +83,13 @@ def parse_runtime(name: str, version: str | None = None) -> Runtime:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One layer, as a runtime takes it.
+class MountedLayer:
+    """A layer that a runtime mounts.
 
     Attributes:
         descriptor: The layer.
-        diff_id: What the config says of its uncompressed bytes, where the runtime compares.
-        name: Name of the file that it becomes, where it is mounted as a file and not unpacked.
+        diff_id: Digest of its uncompressed bytes in the config, if the runtime compares it.
+        name: Name of the file, if the layer is mounted as a file and not unpacked.
     """
 
     descriptor: Descriptor
@@ -99,25 +99,25 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a runtime makes of a manifest.
+    """Interpretation of a manifest by a runtime.
 
     Attributes:
-        found: The manifest that it chose; None where it found none.
-        mounted_as: `image`: layers are unpacked one upon the other; `artifact`: each is a file; None: it refuses.
-        parts: The layers that it takes, in order.
-        ignored: The layers that it passes over without an error.
-        refused: Why it refuses.
+        found: The selected manifest; None if there is none.
+        mounted_as: `image`: layers are unpacked and stacked; `artifact`: each layer is a file; None: refused.
+        parts: The mounted layers, in order.
+        ignored: The layers that are ignored without an error.
+        refused: The reason of a refusal.
     """
 
-    found: Found | None
+    found: ManifestOrIndex | None
     mounted_as: Literal["image", "artifact"] | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MountedLayer, ...] = ()
     ignored: tuple[Descriptor, ...] = ()
     refused: str | None = None
 
 
-def view(runtime: Runtime, documents: Documents, found: Found, platform: str) -> View:
-    """What a runtime on a node of `platform` (`os/architecture`) makes of what a reference names."""
+def view(runtime: Runtime, documents: Documents, found: ManifestOrIndex, platform: str) -> View:
+    """Interpret a manifest or index as a runtime does on a node of `platform` (`os/architecture`)."""
     read = _containerd if runtime.name == CONTAINERD else _crio
     seen = read(runtime, documents, found, platform)
     most = _MOST_LAYERS[runtime.name]
@@ -126,7 +126,7 @@ def view(runtime: Runtime, documents: Documents, found: Found, platform: str) ->
     return seen
 
 
-def _containerd(runtime: Runtime, documents: Documents, top: Found, platform: str) -> View:
+def _containerd(runtime: Runtime, documents: Documents, top: ManifestOrIndex, platform: str) -> View:
     found = next(_matching(documents, top, platform), None)
     if found is None or found.manifest is None:
         return View(None, refused=f"the index has no manifest for {platform} (no match for platform in manifest)")
@@ -152,11 +152,11 @@ def _containerd(runtime: Runtime, documents: Documents, top: Found, platform: st
     for number, (layer, diff_id) in enumerate(zip(taken, diff_ids, strict=True), 1):
         if layer.media_type.endswith(".tar") and layer.digest != diff_id:
             return View(found, refused=f"layer {number} has another diff id than the config says (wrong diff id)")
-    parts = tuple(Part(layer, diff_id) for layer, diff_id in zip(taken, diff_ids, strict=True))
+    parts = tuple(MountedLayer(layer, diff_id) for layer, diff_id in zip(taken, diff_ids, strict=True))
     return View(found, "image", parts, tuple(unknown))
 
 
-def _crio(runtime: Runtime, documents: Documents, top: Found, platform: str) -> View:
+def _crio(runtime: Runtime, documents: Documents, top: ManifestOrIndex, platform: str) -> View:
     found = _crio_choice(documents, top, platform)
     if found is None or found.manifest is None:
         return View(None, refused=f"the index has no image for {platform}")
@@ -172,18 +172,18 @@ def _crio(runtime: Runtime, documents: Documents, top: Found, platform: str) -> 
             "(unsupported image-specific operation on artifact)"
         )
     if problem is None:
-        return View(found, "image", tuple(Part(each) for each in manifest.layers))
+        return View(found, "image", tuple(MountedLayer(each) for each in manifest.layers))
     return artifact_view(runtime, top, found, problem)
 
 
-def artifact_view(runtime: Runtime, top: Found, found: Found, problem: str) -> View:
-    """What CRI-O makes of a manifest that it cannot take as an image.
+def artifact_view(runtime: Runtime, top: ManifestOrIndex, found: ManifestOrIndex, problem: str) -> View:
+    """Interpret a manifest as an artifact, as CRI-O does with a manifest that is no image.
 
     Args:
         runtime: CRI-O.
-        top: What the reference names.
-        found: The manifest chosen from it.
-        problem: Why it is no image.
+        top: The manifest or index that the reference names.
+        found: The manifest selected from it.
+        problem: The reason why it is no image.
     """
     assert found.manifest is not None
     if runtime.version < _ARTIFACTS:
@@ -197,7 +197,7 @@ def artifact_view(runtime: Runtime, top: Found, found: Found, problem: str) -> V
         annotations = layer.annotations or {}
         name = annotations.get(ANNOTATION_TITLE, annotations.get(key, ""))
         if name:
-            parts.append(Part(layer, name=name))
+            parts.append(MountedLayer(layer, name=name))
         else:
             ignored.append(layer)
     return View(found, "artifact", tuple(parts), tuple(ignored))
@@ -225,8 +225,10 @@ def _diff_ids(config: bytes) -> list[str] | None:
     return found
 
 
-def _matching(documents: Documents, top: Found, platform: str, depth: int = _DEPTH) -> Iterator[Found]:
-    """The manifests of an index for a platform, in order; a manifest that is named itself is taken for any platform."""
+def _matching(
+    documents: Documents, top: ManifestOrIndex, platform: str, depth: int = _DEPTH
+) -> Iterator[ManifestOrIndex]:
+    """The manifests of an index for a platform, in order; a manifest without an index matches any platform."""
     if top.index is None:
         yield top
         return
@@ -242,7 +244,7 @@ def _matching(documents: Documents, top: Found, platform: str, depth: int = _DEP
             yield found
 
 
-def _crio_choice(documents: Documents, top: Found, platform: str) -> Found | None:
+def _crio_choice(documents: Documents, top: ManifestOrIndex, platform: str) -> ManifestOrIndex | None:
     for _ in range(_DEPTH):
         if top.index is None:
             return top
@@ -260,5 +262,5 @@ def _fits(given: dict[str, Any], wanted: str) -> bool:
     architecture, _, variant = rest.partition("/")
     own = given.get("variant") or ""
     same = given.get("os") == system and given.get("architecture") == architecture
-    # Every arm64 node is a v8, whether it is said or not.
+    # Every arm64 node is a v8, with or without the variant.
     return same and (not own or not variant or own == variant)

@@ -82,7 +82,7 @@ def test_names_of_references(text: str, name: str) -> None:
 
 
 def test_a_digest_in_a_layout_has_no_name() -> None:
-    with pytest.raises(UsageError, match="has no name that a bundle could give it; name it by a tag"):
+    with pytest.raises(UsageError, match="has no name for the archive; name it by a tag"):
         name_of(parse_reference(f"oci:folder@{DIGEST}"))
 
 

@@ -28,7 +28,7 @@ GO_ON = "ocibridge: error: interrupted; run the same command again; it goes on w
 
 
 class Site:
-    """Two tags in a registry, and a job that keeps a layout in step with them."""
+    """Two tags in a registry, and a job that keeps a layout in sync with them."""
 
     def __init__(self, folder: Path, host: str, repository: str) -> None:
         self.folder, self.host, self.repository = folder, host, repository
@@ -85,7 +85,7 @@ def test_plan_run_check(run: Run, site: Site) -> None:
     assert site.there == []
     behind = run("mirror", "check", path, "-q")
     assert (behind.status, behind.out.splitlines()[-1]) == (1, "check: 2 to copy (4 blobs, 2.0 KiB)")
-    assert behind.err == mistake(f"2 tags are not in step; run 'ocibridge mirror run {path} --full'")
+    assert behind.err == mistake(f"2 tags are not in sync; run 'ocibridge mirror run {path} --full'")
 
     done = run("mirror", "run", path)
     assert done.status == 0
@@ -100,11 +100,11 @@ def test_plan_run_check(run: Run, site: Site) -> None:
     again = run("mirror", "run", path)
     assert (again.status, again.out) == (0, "")
     assert again.err.startswith(
-        "ocibridge: mirrored: 2 in step; 0 B moved, 2.0 KiB did not have to (blobs: 4 there already), in "
+        "ocibridge: mirrored: 2 in sync; 0 B moved, 2.0 KiB did not have to (blobs: 4 there already), in "
     )
     assert run("mirror", "run", path, "-q").err == ""
-    assert run("mirror", "plan", path, "-q").out == "plan: 0 to copy, 2 in step\n"
-    assert run("mirror", "check", path, "-q").out == "check: 0 to copy, 2 in step\n"
+    assert run("mirror", "plan", path, "-q").out == "plan: 0 to copy, 2 in sync\n"
+    assert run("mirror", "check", path, "-q").out == "check: 0 to copy, 2 in sync\n"
 
 
 def test_what_a_filter_leaves_out_is_not_called_in_step(run: Run, site: Site) -> None:
@@ -383,10 +383,10 @@ def test_pruning_is_said(run: Run, registry: RegistryServer, repository: str, tm
         )
         first, last = run("mirror", "plan", path, "-q").out.splitlines()
         assert first.split()[:2] == [action, f"{target}:gone"]
-        assert last == f"plan: 0 to copy, 4 in step, {words}"
+        assert last == f"plan: 0 to copy, 4 in sync, {words}"
         outcome = run("mirror", "run", path)
         assert outcome.out.split()[:2] == [done, f"{target}:gone"]
-        assert f"4 in step, 1 {done}; " in outcome.err
+        assert f"4 in sync, 1 {done}; " in outcome.err
     assert "gone" not in tags(registry.host, f"{repository}/b")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command and every Python example of the documentation runs, as it stands there."""
+"""Every command and every Python example of the documentation runs as written, and prints what the pages show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..registry import PASSWORD, USER, RegistryServer
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")))
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(sh|python|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SETUP = {"pip install .": "pip install"}
 """Commands that set up an environment, and what in `make venv` runs them."""
 
@@ -37,8 +37,13 @@ def test_every_command_runs(page: str, tmp_path: Path, auth_registry: RegistrySe
     env["OLLAMA_MODELS"] = str(tmp_path / "ollama")
     login = ["ocibridge", "login", auth_registry.host, "--username", USER, "--password-stdin"]
     subprocess.run(login, env=env, input=PASSWORD, text=True, check=True, capture_output=True)
+    printed = ""
     for language, text in blocks(page):
         text = text.replace("localhost:5000", auth_registry.host).replace("--username me", f"--username {USER}")
+        if language == "output":
+            for line in text.splitlines():
+                assert _shown(line, printed), f"{page} shows\n{line}\nprinted was\n{printed}"
+            continue
         if language == "python":
             command = [sys.executable, "-c", text]
         else:
@@ -47,6 +52,18 @@ def test_every_command_runs(page: str, tmp_path: Path, auth_registry: RegistrySe
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
+        printed = done.stdout + done.stderr
+
+
+def _shown(line: str, printed: str) -> bool:
+    """Whether a line of the documentation was printed.
+
+    `…` stands for any text; the registry is that of all pages, and may have the layers already.
+    """
+    pattern = re.sub(
+        " (uploaded|skipped) ", " (uploaded|skipped|mounted) ", re.escape(line).replace("…", ".*").replace("\\ ", " ")
+    )
+    return re.search(f"^{pattern}$", printed, re.MULTILINE) is not None
 
 
 def _elsewhere(line: str) -> bool:

@@ -143,7 +143,7 @@ def test_a_dialect_is_written_on_the_way(
     assert tags(target.host, repository) == {"v1": direct.digest}
     with store(source.host, repository) as there:
         there.delete("direct")
-    assert mirror_run(path, journal=journal).items[0].reason == "in step"
+    assert mirror_run(path, journal=journal).items[0].reason == "in sync"
     pushed(source.host, repository, "v1", annotations={"changed": "yes"})
     assert mirror_run(path, journal=journal).items[0].outcome == "copied"
 

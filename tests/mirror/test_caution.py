@@ -167,7 +167,7 @@ def test_a_dialect_is_in_step_with_and_without_a_journal(sides: Sides) -> None:
     assert outcomes(mirror_run(path, journal=journal)) == {"v1": ("copied", "new")}
     for notes in (journal, journal, None):
         report = mirror_run(path, journal=notes)
-        assert outcomes(report) == {"v1": ("skipped", "in step")}
+        assert outcomes(report) == {"v1": ("skipped", "in sync")}
         assert (report.items[0].digest, report.items[0].replaced) == (sides.there["v1"], None)
     first = sides.there["v1"]
     assert outcomes(mirror_run(sides.job("dialect: draft"), journal=journal)) == {"v1": ("copied", "changed")}

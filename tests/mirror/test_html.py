@@ -125,16 +125,16 @@ def test_style_and_script_hold_nothing_that_ends_them() -> None:
         ([], "The job selected no tags."),
         (["failed"], "The only tag failed."),
         (["failed"] * 3, "All 3 tags failed."),
-        (["skipped"], "Nothing was new: the only tag was in step already."),
-        (["skipped"] * 1200, "Nothing was new: all 1,200 tags were in step already."),
+        (["skipped"], "Nothing was new: the only tag was in sync already."),
+        (["skipped"] * 1200, "Nothing was new: all 1,200 tags were in sync already."),
         (["copied"], "1 tag was copied."),
-        (["copied"] * 2 + ["skipped"], "2 tags were copied and 1 was in step already."),
+        (["copied"] * 2 + ["skipped"], "2 tags were copied and 1 was in sync already."),
         (
             ["copied"] * 2 + ["skipped"] * 3 + ["pruned", "kept"],
-            "2 tags were copied, 3 were in step already, 1 was pruned and 1 was kept.",
+            "2 tags were copied, 3 were in sync already, 1 was pruned and 1 was kept.",
         ),
         (["failed"] + ["copied"] * 2, "1 of 3 tags failed; 2 were copied."),
-        (["failed"] * 2 + ["skipped"] * 2 + ["copied"], "2 of 5 tags failed; 1 was copied and 2 were in step already."),
+        (["failed"] * 2 + ["skipped"] * 2 + ["copied"], "2 of 5 tags failed; 1 was copied and 2 were in sync already."),
     ],
 )
 def test_the_headline_says_what_happened(outcomes: list[str], said: str) -> None:

@@ -193,7 +193,7 @@ def test_one_line_that_is_wrong(line: str, complaint: str, tmp_path: Path) -> No
             "oci-archive:x.tar",
             "b.example/x",
             "repository",
-            "2:13: sync[0].source: an archive cannot be kept in step; name a layout folder (oci:DIR), or use "
+            "2:13: sync[0].source: an archive cannot be kept in sync; name a layout folder (oci:DIR), or use "
             "'ocibridge copy'",
         ),
         (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `volume check` foretells is what the runtimes then show, for artifacts of many tools."""
+"""The predictions of `volume check` hold in the runtimes, for artifacts of many tools."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from ocibridge.oci import parse_reference
 from ocibridge.stores.opening import open_store
-from ocibridge.volume.predict import predict
 from ocibridge.volume.reports import Prediction
 
 from ..registry import RegistryServer
+from ..volume.artifacts import predict
 from .artifacts import BUILDS, Build, ocibridge_tar
 from .containerd import ARCHITECTURE, CtrContainerd, KubeletContainerd
 from .engines import Engine, Refused
@@ -35,7 +35,7 @@ def shown(engine: Engine, reference: str, wanted: Mapping[str, str]) -> tuple[st
     return ("mounts" if files == wanted else "wrong"), files
 
 
-def foretold(reference: str, runtime: str, version: str) -> Prediction:
+def predicted(reference: str, runtime: str, version: str) -> Prediction:
     named = parse_reference(reference)
     with open_store(named) as store:
         return predict(store, named, runtime, version, f"linux/{ARCHITECTURE}")
@@ -65,8 +65,8 @@ def test_artifact(
     wanted = {name: hashlib.sha256(data).hexdigest() for name, data in build(publisher, tmp_path, tag).items()}
     reference = f"{publisher.name}:{tag}"
     for containerd in (kubelet_containerd, ctr_containerd):
-        assert_right(foretold(reference, "containerd", containerd.version), *shown(containerd, reference, wanted))
-    assert_right(foretold(reference, "cri-o", "1.32"), *shown(podman, reference, wanted))
+        assert_right(predicted(reference, "containerd", containerd.version), *shown(containerd, reference, wanted))
+    assert_right(predicted(reference, "cri-o", "1.32"), *shown(podman, reference, wanted))
 
 
 def test_the_trap(

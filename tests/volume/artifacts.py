@@ -21,8 +21,13 @@ from ocibridge.oci import (
     MEDIA_TYPE_INDEX,
     MEDIA_TYPE_MANIFEST,
     Descriptor,
+    Reference,
 )
 from ocibridge.stores.base import Store
+from ocibridge.volume import predict as prediction
+from ocibridge.volume.documents import Documents
+from ocibridge.volume.reports import Prediction
+from ocibridge.volume.runtimes import parse_runtime
 
 IMAGE_CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -313,3 +318,18 @@ ARTIFACTS: dict[str, Callable[[Bench, str], object]] = {
     "many-layers": many_layers,
 }
 """Name of an artifact, and what pushes it under a tag."""
+
+
+def predict(
+    store: Store,
+    reference: Reference | str,
+    runtime: str,
+    version: str | None = None,
+    platform: str = prediction.PLATFORM,
+    *,
+    read: bool = False,
+) -> Prediction:
+    """The prediction for a reference, tag or digest."""
+    documents = Documents(store)
+    found = documents.named(reference if isinstance(reference, str) else reference.version)
+    return prediction.predict(documents, found, parse_runtime(runtime, version), platform, read)

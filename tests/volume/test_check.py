@@ -16,10 +16,9 @@ from ocibridge.oci import parse_reference
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.opening import open_store
 from ocibridge.volume.check import volume_check
-from ocibridge.volume.predict import predict
 
 from ..registry import RegistryServer
-from .artifacts import ARTIFACTS, Bench, both_platforms, model, on
+from .artifacts import ARTIFACTS, Bench, both_platforms, model, on, predict
 
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "tests" / "fixtures" / "digits.carton"

@@ -17,9 +17,8 @@ from ocibridge.stores.layout import LayoutStore
 from ocibridge.volume import entries
 from ocibridge.volume.entries import contents
 from ocibridge.volume.overlay import Overlay
-from ocibridge.volume.predict import predict
 
-from .artifacts import LAYER, PACKERS, Bench, digest, member, tar
+from .artifacts import LAYER, PACKERS, Bench, digest, member, predict, tar
 
 
 class Counting(LayoutStore):
@@ -116,8 +115,8 @@ def test_a_file_in_the_place_of_a_folder(store: Counting) -> None:
 
 def test_an_opaque_folder_hides_what_is_below_it_only() -> None:
     overlay = Overlay()
-    overlay.add(1, "one", [entries.Entry("sub/old"), entries.Entry("subway")])
-    overlay.add(2, "two", [entries.Entry("sub/new"), entries.Entry("sub/.wh..wh..opq")])
+    overlay.add(1, "one", [entries.LayerEntry("sub/old"), entries.LayerEntry("subway")])
+    overlay.add(2, "two", [entries.LayerEntry("sub/new"), entries.LayerEntry("sub/.wh..wh..opq")])
     assert sorted(overlay.nodes) == ["sub/new", "subway"]
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from ocibridge.stores.layout import LayoutStore
-from ocibridge.volume.predict import predict
 from ocibridge.volume.reports import Prediction
 
-from .artifacts import ARTIFACTS, FILES, Bench
+from .artifacts import ARTIFACTS, FILES, Bench, predict
 
 M, E, W, R = "mounts", "empty", "wrong", "refused"
 TABLE = {
@@ -87,7 +86,7 @@ def one(tmp_path: Path, name: str, runtime: str, version: str | None = None) -> 
 
 def test_the_trap_is_named(tmp_path: Path) -> None:
     found = one(tmp_path, "cnai", "containerd")
-    assert "passed over without an error" in found.reason
+    assert "ignored without an error" in found.reason
     assert found.mounted_as == "image"
 
 

@@ -80,7 +80,7 @@ def parse_side(text: str, folder: Path) -> Reference:
     reference = parse_reference(text)
     if isinstance(reference, ArchiveReference):
         raise InvalidReference(
-            "an archive cannot be kept in step", hint="name a layout folder (oci:DIR), or use 'ocibridge copy'"
+            "an archive cannot be kept in sync", hint="name a layout folder (oci:DIR), or use 'ocibridge copy'"
         )
     if isinstance(reference, LayoutReference):
         return LayoutReference(folder / reference.path, reference.tag, reference.digest)

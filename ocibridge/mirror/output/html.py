@@ -82,7 +82,7 @@ def report_page(report: MirrorReport) -> str:
 def headline(report: MirrorReport) -> str:
     """What happened, in one sentence.
 
-    Example: `3 of 512 tags failed; 498 were copied and 11 were in step already.`
+    Example: `3 of 512 tags failed; 498 were copied and 11 were in sync already.`
     """
     count = report.counts.get
     total, failed, skipped = len(report.items), count("failed", 0), count("skipped", 0)
@@ -228,7 +228,7 @@ def _pushed(totals: Moves) -> str:
 def _skipped(report: MirrorReport) -> str:
     """What the tags are with which nothing had to be done."""
     left_out = any(item.outcome == "skipped" and item.reason not in ("", IN_STEP) for item in report.items)
-    return "in step already, or left out" if left_out else "in step already"
+    return "in sync already, or left out" if left_out else "in sync already"
 
 
 def _kept(counts: dict[str, int]) -> str:
