@@ -29,7 +29,10 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
-    from .formats.base import Runner
+    from .formats.carton.options import CartonReadOptions, CartonWriteOptions
+    from .formats.folder.options import FolderReadOptions
+    from .formats.mlsteam.options import MlsteamWriteOptions
+    from .formats.ollama.options import OllamaReadOptions
     from .mirror.plan import mirror_plan
     from .mirror.reports import MirrorPlan, MirrorReport
     from .mirror.run import RunOptions, mirror_run
@@ -107,7 +110,11 @@ _HOMES = {
     "PushReport": "operations.reports",
     "RewriteReport": "operations.reports",
     "RunOptions": "mirror.run",
-    "Runner": "formats.base",
+    "CartonReadOptions": "formats.carton.options",
+    "CartonWriteOptions": "formats.carton.options",
+    "FolderReadOptions": "formats.folder.options",
+    "MlsteamWriteOptions": "formats.mlsteam.options",
+    "OllamaReadOptions": "formats.ollama.options",
     "VerifyReport": "operations.reports",
     "verify": "operations.verify",
     "VolumeCheckReport": "volume.reports",
@@ -119,11 +126,14 @@ _HOMES = {
 
 __all__ = [
     "AuthenticationError",
+    "CartonReadOptions",
+    "CartonWriteOptions",
     "ConvertOptions",
     "ConvertReport",
     "CopyOptions",
     "CopyReport",
     "DestinationError",
+    "FolderReadOptions",
     "FormatError",
     "InspectOptions",
     "InspectReport",
@@ -132,9 +142,11 @@ __all__ = [
     "LimitError",
     "MirrorPlan",
     "MirrorReport",
+    "MlsteamWriteOptions",
     "NetworkError",
     "NotFound",
     "OcibridgeError",
+    "OllamaReadOptions",
     "PrepareReport",
     "Progress",
     "PullOptions",
@@ -144,7 +156,6 @@ __all__ = [
     "RegistryOptions",
     "RewriteReport",
     "RunOptions",
-    "Runner",
     "SourceError",
     "StoreError",
     "Task",

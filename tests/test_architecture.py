@@ -17,7 +17,7 @@ GROUND = {"about", "errors", "options", "settings"}
 FLOOR = GROUND | {"io", "model", "oci", "paths"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
-OPERATIONS = TRANSFER | {"transfer", "formats", "dialects"}
+OPERATIONS = TRANSFER | {"transfer", "formats", "dialects", "plugins"}
 TOP = OPERATIONS | {"operations"}
 
 # What each package may import, beside itself. A name with a dot allows that one module of a package.
@@ -33,8 +33,9 @@ ALLOWED = {
     "layers": FLOOR,
     "stores": STORES,
     "transfer": TRANSFER | {"formats.base"},
-    "formats": FLOOR | {"layers"},
-    "dialects": FLOOR | {"layers"},
+    "plugins": GROUND,
+    "formats": FLOOR | {"layers", "plugins"},
+    "dialects": FLOOR | {"layers", "plugins"},
     "operations": OPERATIONS,
     "airgap": TOP,
     "mirror": TOP | {"volume"},

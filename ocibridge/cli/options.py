@@ -100,24 +100,9 @@ def add_box(parser: Parser) -> None:
 
 
 def box_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `pull` and `convert` that `add_box` declares.
-
-    Raises:
-        UsageError: a runner without a framework version, or the other way round.
-    """
-    from ..formats.base import Runner
-
-    runner = None
-    if args.runner_name is not None and args.framework_version is not None:
-        runner = Runner(args.runner_name, args.framework_version, args.runner_compat_version)
-    elif args.runner_name is not None or args.framework_version is not None:
-        from ..errors import UsageError
-
-        raise UsageError(
-            "a new carton needs a runner and the framework versions it runs",
-            hint="give both, --runner-name and --framework-version",
-        )
-    writing = {"zip_method": args.zip_method, "runner": runner, "hooks": args.hooks}
+    """The arguments of `pull` and `convert` that `add_box` declares."""
+    named = ("zip_method", "runner_name", "framework_version", "runner_compat_version", "hooks")
+    writing = {name: getattr(args, name) for name in named}
     return {"as_format": args.as_format, "force": args.force, "writing": writing}
 
 

@@ -18,6 +18,7 @@ from ..dialects.reading import StoredArtifact
 from ..dialects.vocabulary import ManifestDialect
 from ..dialects.writing import repack, reword
 from ..errors import InvalidReference, UsageError
+from ..formats.registry import address_of, format_for
 from ..layers import BuiltManifest, Encoding, Layer, ManifestPlan, StoredLayer
 from ..model import ModelFile, Role
 from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
@@ -34,8 +35,7 @@ from .pull import pull
 from .push import push
 from .reports import ConvertReport, PullReport, PushReport, RewriteReport, pushed_layers
 from .rewrite import rewrite
-from .sources import OLLAMA, formats, other_side, path_or_reference, subject_of
-from .targets import FOLDER
+from .sources import other_side, path_or_reference, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -98,15 +98,15 @@ def convert(
 
 
 def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Reference:
-    """A reference, a path, or a text that names a model of Ollama."""
-    if isinstance(target, str) and target.startswith(OLLAMA):
+    """A reference, a path, or a text with the scheme of a format."""
+    if isinstance(target, str) and address_of(target):
         return target
     if isinstance(target, RegistryReference | LayoutReference):
         return target
     text = os.fspath(target)
     if isinstance(target, str) and (has_scheme(text) or web_address(text)):
         return parse_reference(text)
-    if any(each.suits(Path(text)) for each in formats() if each.name != FOLDER):
+    if format_for(Path(text)):
         return Path(text)
     try:
         return path_or_reference(text)

@@ -10,7 +10,7 @@ from ..oci import Reference
 from ..stores.opening import open_store
 from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
 from .options import InspectOptions
-from .sources import open_source, read_options, subject_of
+from .sources import open_source, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -38,7 +38,7 @@ def inspect(
     """
     found = subject_of(subject)
     if not isinstance(found, Reference):
-        with open_source(found, read_options(options), registry) as (model, _):
+        with open_source(found, options, registry) as (model, _):
             return path_report(str(found), model)
     from .artifacts import fetch_artifact
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ..dialects.choices import Compress, Dialect, Layers
+from ..formats.options import ReadOptions, WriteOptions
 from ..options import Options, count, option
 from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
 from .values import annotation, annotations_of, moment, names
@@ -70,10 +71,10 @@ class SourceOptions(LimitOptions):
     """How a source on disk is read.
 
     Attributes:
-        reading: Options of the format that the source has, by name.
+        reading: Options of the format that the source has, such as `CartonReadOptions`, or by name.
     """
 
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: ReadOptions | Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class TargetOptions(LimitOptions):
     """How a target on disk is written.
 
     Attributes:
-        writing: Options of the format that is written, by name.
+        writing: Options of the format that is written, such as `CartonWriteOptions`, or by name.
     """
 
     as_format: str | None = option(
@@ -91,7 +92,7 @@ class TargetOptions(LimitOptions):
         choices=("carton", "mlarchive", "folder"),
     )
     force: bool = option(False, help="replace the target if it exists")
-    writing: Mapping[str, Any] = field(default_factory=dict)
+    writing: WriteOptions | Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
-from ..formats.base import StoredModel
+from ..errors import FormatError, UsageError
+from ..formats.base import Sink
+from ..formats.registry import address_of
 from ..layers import StoredLayer
-from ..oci import Reference, parse_reference, sha256_digest
+from ..oci import Reference, RegistryReference, parse_reference, sha256_digest
+from ..stores.base import Store
 from ..stores.opening import open_store
 from ..transfer import Progress, restore
-from .artifacts import fetch_artifact
+from .artifacts import Fetched, fetch_artifact
 from .options import PullOptions
 from .pulled import PullReport
-from .sources import OLLAMA
-from .targets import format_for, sink_for, write_options
+from .targets import format_to_write, sink_for, writing_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -56,25 +56,19 @@ def pull(
         DestinationError: the target exists, or cannot be written.
     """
     reference = parse_reference(source) if isinstance(source, str) else source
-    writing = write_options(options)
     warnings = []
     with open_store(reference, registry) as store:
         fetched = fetch_artifact(store, reference)
         artifact = fetched.artifact
-        what = repr(
-            (fetched.descriptor.digest, str(reference), options.as_format, options.thin, replace(writing, force=False))
-        )
-        writing = replace(writing, key=sha256_digest(what.encode()))
+        written = (options.as_format, options.thin, str(options.writing), options.limits)
+        what = repr((fetched.descriptor.digest, str(reference), written))
+        key = sha256_digest(what.encode())
         layers: Sequence[StoredLayer] = artifact.layers
         if options.thin:
-            from .thin import thin_sink
-
-            target = _carton_path(dest, options.as_format, artifact.model)
-            kind = "carton"
-            sink, layers, warning = thin_sink(reference, fetched, store, target, writing, registry)
+            kind, sink, layers, warning = _thin(reference, fetched, store, dest, options, key, registry)
             warnings.append(warning)
         else:
-            kind, sink = sink_for(dest, options.as_format, artifact.model, writing)
+            kind, sink = sink_for(dest, artifact.model, options, key)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
@@ -95,9 +89,36 @@ def pull(
     )
 
 
-def _carton_path(dest: str | os.PathLike[str], as_format: str | None, stored: StoredModel) -> Path:
-    ollama = isinstance(dest, str) and dest.startswith(OLLAMA)
-    found, packed = format_for(Path(dest), as_format, stored)
-    if ollama or found.name != "carton" or not packed:
-        raise UsageError("only a carton can be thin", hint="name the target x.carton, or add --as carton")
-    return Path(dest)
+def _thin(
+    reference: Reference,
+    fetched: Fetched,
+    store: Store,
+    dest: str | os.PathLike[str],
+    options: PullOptions,
+    key: str,
+    registry: RegistryOptions | None,
+) -> tuple[str, Sink, list[StoredLayer], str]:
+    """The format of a thin archive, where it goes, the layers that it needs, and what its user has to know."""
+    from .thin import blobs_of
+
+    stored = fetched.artifact.model
+    form, packed = format_to_write(Path(dest), options.as_format, stored)
+    if not packed or (isinstance(dest, str) and address_of(dest)):
+        suffix = form.suffixes[0] if form.suffixes else ".carton"
+        raise UsageError(f"{dest} is no archive, and only an archive can be thin", hint=f"name the target x{suffix}")
+    if not isinstance(reference, RegistryReference):
+        raise UsageError(
+            f"a thin archive links to a registry, and {reference} is in none",
+            hint="leave out --thin, or push it to one",
+        )
+    source, blobs = blobs_of(reference, fetched, store, "--thin", registry)
+    if source.name != form.name:
+        raise FormatError(f"{reference} is none of the {form.label}, so {dest} cannot be thin", hint="leave out --thin")
+    sink, linked = form.thin_sink(Path(dest), stored, writing_of(form, options, str(dest), True, key), blobs)
+    layers = fetched.artifact.layers
+    size = sum(each.descriptor.size for each in layers if each.files[0].path in linked)
+    warning = (
+        f"{len(linked)} files ({size} bytes) are only linked, to {blobs.start}: the archive needs that registry "
+        "whenever it is loaded, and its own client may not check what a link gives it"
+    )
+    return form.name, sink, [each for each in layers if each.files[0].path not in linked], warning

@@ -24,12 +24,12 @@ from ..transfer import DigestCache, Progress, publish
 from .artifacts import stored_layers
 from .options import PushOptions
 from .pushed import PushReport, pushed_layers
-from .sources import mount_places, open_source, read_options, source_of
+from .sources import Source, mount_places, open_source, reading_of, source_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
     from .image import ImageCompanion
-    from .ollama import Companion, OllamaSource
+    from .ollama import Companion
 
 
 def push(
@@ -82,9 +82,7 @@ def push(
     )
     if options.max_layers is not None and layers is Layers.RAW_FILES and "image" not in options.also:
         raise UsageError("--max-layers is for tar layers", hint="leave it out, or add --layers tar")
-    reading = read_options(options, keep_archive=options.exact)
-    if reading.strip_from and isinstance(found, Path):
-        raise UsageError("--strip-from is for models of Ollama", hint="leave it out, or name the source ollama:NAME")
+    reading_of(found, options)
     if "ollama" in options.also and layers is not Layers.RAW_FILES:
         raise UsageError(
             "--also ollama needs every blob of the model as a layer of its own",
@@ -96,7 +94,7 @@ def push(
     places = mount_places(reference, options.mount_from)
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
-        model, home = stack.enter_context(open_source(found, reading, registry, reference, hosts))
+        model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
         beside = _ollama_companion(model, reference) if "ollama" in options.also else None
         plan = draft(model, planned)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
@@ -140,17 +138,17 @@ def push(
     )
 
 
-def _layers(source: Path | OllamaSource, options: PushOptions) -> Layers:
+def _layers(source: Source, options: PushOptions) -> Layers:
     if options.layers:
         return Layers(options.layers)
     compressed = options.compress is not Compress.NONE
-    tar = isinstance(source, Path) or compressed or options.dialect is Dialect.DRAFT
+    tar = not source.format.raw_files or compressed or options.dialect is Dialect.DRAFT
     return Layers.TAR if tar else Layers.RAW_FILES
 
 
-def _whole(source: Path | OllamaSource, options: PushOptions) -> Layers:
+def _whole(source: Source, options: PushOptions) -> Layers:
     """The layers of an archive that is carried whole."""
-    if not isinstance(source, Path) or source.is_dir():
+    if not source.format.exact or (isinstance(source.place, Path) and source.place.is_dir()):
         raise UsageError(f"--exact is for archives, and {source} is none", hint="leave it out")
     if options.compress is not Compress.NONE or options.layers is Layers.TAR:
         raise UsageError(

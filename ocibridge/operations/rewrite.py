@@ -12,8 +12,8 @@ from ..model import FileEntry, Model
 from ..transfer import Progress, refill
 from .options import ConvertOptions
 from .reports import RewriteReport
-from .sources import open_source, read_options, source_of
-from .targets import sink_for, write_options
+from .sources import open_source, source_of
+from .targets import sink_for
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -41,9 +41,8 @@ def rewrite(
     Raises:
         OcibridgeError: as for `push` and `pull`.
     """
-    writing = write_options(options)
-    with open_source(source_of(source), read_options(options), registry) as (model, _):
-        kind, sink = sink_for(dest, options.as_format, as_stored(model), writing)
+    with open_source(source_of(source), options, registry) as (model, _):
+        kind, sink = sink_for(dest, as_stored(model), options)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)

@@ -6,13 +6,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidReference, SourceError, UsageError, reading
-from ..formats.base import Format, ReadOptions, StoredModel, pick
-from ..formats.check import CheckSink
-from ..model import Model, Role
+from ..formats.format import Address, AnyFormat
+from ..formats.options import ReadOptions
+from ..formats.registry import address_of, fitting, format_for, format_of, formats
+from ..model import Model
 from ..oci import (
     Reference,
     RegistryReference,
@@ -26,128 +29,116 @@ from ..paths import show
 if TYPE_CHECKING:
     from ..stores.base import Store
     from ..stores.registry import Hosts, RegistryOptions
-    from .ollama import OllamaSource
     from .options import SourceOptions
 
-OLLAMA = "ollama:"
 
+class Source(NamedTuple):
+    """A model on disk, or one that has a name in a store that its format knows.
 
-def formats() -> tuple[Format, ...]:
-    """Every format, the most specific first."""
-    from ..formats.carton import CartonFormat
-    from ..formats.folder import FolderFormat
-    from ..formats.mlsteam import MlsteamFormat
-
-    return (CartonFormat(), MlsteamFormat(), FolderFormat())
-
-
-def read_model(path: Path, options: ReadOptions) -> Model:
-    """Read whatever box is at `path`.
-
-    Raises:
-        SourceError: there is nothing, or nothing that a format recognises.
-        FormatError: it breaks the rules of its format.
+    Attributes:
+        format: Its format.
+        place: Where it is.
     """
-    with reading(path):
-        path.stat()
-    known = formats()
-    found = pick(known, path)
-    if not found:
-        raise SourceError(
-            f"{path} is nothing that can be read as a model",
-            hint=f"give one of: {', '.join(each.name for each in known)}",
-        )
-    return found.read(path, options)
 
+    format: AnyFormat
+    place: Path | Address[Any, Any]
 
-def read_options(options: SourceOptions, *, keep_archive: bool = False) -> ReadOptions:
-    """How a source is read, for its format.
-
-    Args:
-        options: What the user wants.
-        keep_archive: See `ReadOptions`.
-
-    Raises:
-        UsageError: no format has such an option.
-    """
-    given = dict(options.reading)
-    if "roles" in given:
-        given["roles"] = tuple((glob, Role(role)) for glob, role in given["roles"])
-    if "links_hosts" in given:
-        given["links_hosts"] = tuple(given["links_hosts"])
-    known = ("fetch_links", "links_hosts", "roles", "strip_from")
-    for name in given:
-        if name not in known:
-            raise UsageError(f"no format has an option {name}", hint=f"give one of: {', '.join(known)}")
-    return ReadOptions(**given, keep_archive=keep_archive, limits=options.limits)
+    def __str__(self) -> str:
+        return str(self.place)
 
 
 @contextmanager
 def open_source(
-    source: Path | OllamaSource,
-    options: ReadOptions,
+    source: Source,
+    options: SourceOptions,
     registry: RegistryOptions | None = None,
     target: Reference | None = None,
     hosts: Hosts | None = None,
+    *,
+    exact: bool = False,
 ) -> Iterator[tuple[Model, Store | None]]:
     """Read a source; its files can be opened inside the block.
 
     Args:
         source: From `source_of` or `subject_of`.
-        options: See `ReadOptions`.
+        options: How it is read.
         registry: How to talk to a registry that the model is in, or that `target` is in.
         target: Where the model goes, if it goes anywhere.
         hosts: See `open_store`.
+        exact: See `ReadOptions`.
 
     Returns:
         The model, and the store that its files are blobs of, if it is read from one.
 
     Raises:
-        SourceError: there is nothing, or nothing that a format recognises.
+        UsageError: an option is for another format.
+        SourceError: it is not there.
         StoreError: the registry does not have it, or cannot be reached.
         FormatError: it breaks the rules of its format.
     """
-    if isinstance(source, Path):
-        yield read_model(source, options), None
+    found, place = source
+    fitted = reading_of(source, options, exact)
+    if isinstance(place, Path):
+        yield found.read(place, fitted), None
         return
-    from .ollama import open_ollama, source_registry
+    if place.repository is None:
+        yield place.read(fitted), None
+        return
+    from ..stores.content import BlobContent
+    from ..stores.opening import open_store
 
-    with open_ollama(source, options, source_registry(source, target, registry), hosts) as opened:
-        yield opened
-
-
-def checker(stored: StoredModel) -> CheckSink:
-    """The sink that checks a stored model against all that its format knows."""
-    if stored.format == "ollama":
-        from ..formats.ollama import OllamaCheckSink
-
-        return OllamaCheckSink(stored)
-    found = next((each for each in formats() if each.name == stored.format), None)
-    return found.checker(stored) if found else CheckSink(stored)
+    reached = registry if target is None else other_side(place.repository, target, registry)
+    with open_store(place.repository, reached, hosts=hosts, accept=place.media_types) as store:
+        _, manifest = store.fetch_manifest(place.repository.version)
+        yield place.read_manifest(manifest, partial(BlobContent, store), fitted), store
 
 
-def source_of(source: str | os.PathLike[str]) -> Path | OllamaSource:
-    """What to read: a path, or the model that a text beginning with `ollama:` names.
+def reading_of(source: Source, options: SourceOptions, exact: bool = False) -> ReadOptions:
+    """How a source is read, in the options of its format.
 
     Raises:
-        InvalidReference: the name breaks Ollama's rules.
+        UsageError: an option is for another format.
     """
-    if not (isinstance(source, str) and source.startswith(OLLAMA)):
-        return Path(source)
-    from .ollama import parse_ollama
-
-    return parse_ollama(source)
+    fitted: ReadOptions = fitting(source.format.read_options, options.reading, str(source))
+    return replace(fitted, exact=exact, limits=options.limits)
 
 
-def subject_of(subject: str | os.PathLike[str] | Reference) -> Path | OllamaSource | Reference:
+def source_of(source: str | os.PathLike[str]) -> Source:
+    """What to read: what is at a path, or the model that a text with the scheme of a format names.
+
+    Raises:
+        InvalidReference: the name breaks the rules of the format.
+        SourceError: there is nothing at the path, or nothing that a format recognises.
+    """
+    address = address_of(source) if isinstance(source, str) else None
+    if address:
+        return Source(address.format, address)
+    path = Path(source)
+    with reading(path):
+        path.stat()
+    found = format_of(path)
+    if not found:
+        raise SourceError(
+            f"{path} is nothing that can be read as a model",
+            hint=f"give one of: {', '.join(each.name for each in formats())}",
+        )
+    return Source(found, path)
+
+
+def subject_of(subject: str | os.PathLike[str] | Reference) -> Source | Reference:
     """What to look at: a source (see `source_of`; a path exists, or looks like one), or a reference.
 
     Raises:
         InvalidReference: it is neither.
+        SourceError: see `source_of`.
     """
-    if isinstance(subject, str):
-        return source_of(subject) if subject.startswith(OLLAMA) else path_or_reference(subject)
-    return path_or_reference(os.fspath(subject)) if isinstance(subject, os.PathLike) else subject
+    if isinstance(subject, str | os.PathLike):
+        address = address_of(subject) if isinstance(subject, str) else None
+        if address:
+            return Source(address.format, address)
+        found = path_or_reference(os.fspath(subject))
+        return source_of(found) if isinstance(found, Path) else found
+    return subject
 
 
 def path_or_reference(text: str) -> Path | Reference:
@@ -159,7 +150,7 @@ def path_or_reference(text: str) -> Path | Reference:
     if has_scheme(text):
         return parse_reference(text)
     path = Path(text)
-    if path.exists() or text.startswith((".", "/", "~")) or path.suffix == ".carton":
+    if path.exists() or text.startswith((".", "/", "~")) or format_for(path):
         return path
     try:
         return parse_reference(text)

@@ -7,70 +7,64 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from .. import settings
 from ..errors import UsageError
-from ..formats.base import Format, Sink, StoredModel, WriteOptions
+from ..formats.base import Sink, StoredModel, WriteOptions
+from ..formats.format import AnyFormat
+from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, formats
 from .options import TargetOptions
-from .sources import OLLAMA, formats
-
-FOLDER = "folder"
-
-
-def write_options(options: TargetOptions) -> WriteOptions:
-    """How a target is written, for its format.
-
-    Raises:
-        UsageError: no format has such an option, or there is no such zip method.
-    """
-    given = dict(options.writing)
-    known = ("zip_method", "runner", "hooks")
-    for name in given:
-        if name not in known:
-            raise UsageError(f"no format has an option {name}", hint=f"give one of: {', '.join(known)}")
-    method = given.get("zip_method", "stored")
-    if method not in settings.ZIP_METHODS:
-        raise UsageError(f"{method!r} is no zip method", hint=f"give one of: {', '.join(settings.ZIP_METHODS)}")
-    if given.get("hooks") is not None:
-        given["hooks"] = Path(given["hooks"])
-    return WriteOptions(**given, force=options.force, limits=options.limits)
 
 
 def sink_for(
-    dest: str | os.PathLike[str], as_format: str | None, stored: StoredModel, options: WriteOptions
+    dest: str | os.PathLike[str], stored: StoredModel, options: TargetOptions, key: str | None = None
 ) -> tuple[str, Sink]:
     """The name of the format that is written, and where it goes.
+
+    Args:
+        dest: A path, or a name with the scheme of a format.
+        stored: What will arrive.
+        options: How it is written.
+        key: See `WriteOptions`.
 
     Raises:
         UsageError: an option is for another kind of target.
     """
-    if isinstance(dest, str) and dest.startswith(OLLAMA):
-        from .ollama import ollama_sink
-
-        if as_format is not None:
+    address = address_of(dest) if isinstance(dest, str) else None
+    if address:
+        if options.as_format is not None:
             raise UsageError("--as is for files and folders", hint="leave it out, or give a path as DEST")
-        _check_extras("ollama", options)
-        return "ollama", ollama_sink(dest, stored, options)
+        return address.format.name, address.sink(stored, writing_of(address.format, options, str(dest), None, key))
     target = Path(dest)
-    found, packed = format_for(target, as_format, stored)
-    _check_extras(found.name, options)
-    return found.name if packed else FOLDER, found.sink(target, stored, replace(options, packed=packed))
+    form, packed = format_to_write(target, options.as_format, stored)
+    writing = writing_of(form, options, str(dest), packed, key)
+    return form.name if packed else FOLDER, form.sink(target, stored, writing)
 
 
-def _check_extras(kind: str, options: WriteOptions) -> None:
-    if options.hooks is not None and kind != "mlarchive":
-        raise UsageError("hooks are for MLSteam archives", hint="leave out --hooks, or name the target x.mlarchive")
-    if options.runner is not None and kind != "carton":
-        raise UsageError("a runner is for cartons", hint="leave out --runner-name, or name the target x.carton")
+def writing_of(
+    form: AnyFormat, options: TargetOptions, dest: str, packed: bool | None, key: str | None
+) -> WriteOptions:
+    """How a target is written, in the options of its format.
+
+    Raises:
+        UsageError: an option is for another format.
+    """
+    fitted: WriteOptions = fitting(form.write_options, options.writing, dest)
+    return replace(fitted, packed=packed, key=key, force=options.force, limits=options.limits)
 
 
-def format_for(target: Path, as_format: str | None, stored: StoredModel) -> tuple[Format, bool]:
-    """The format to write, and whether as an archive: as asked for, else by the name of the target."""
-    known = {each.name: each for each in formats()}
-    if as_format is None:
-        as_format = next((each.name for each in known.values() if each.suits(target)), FOLDER)
-    if as_format not in known:
-        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(known)}")
-    if as_format != FOLDER:
-        return known[as_format], True
+def format_to_write(target: Path, as_format: str | None, stored: StoredModel) -> tuple[AnyFormat, bool]:
+    """The format to write, and whether as an archive: as asked for, else by the name of the target.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    found = format_for(target) if as_format is None else format_named(as_format)
+    if as_format is not None and (found is None or found.scheme):
+        known = ", ".join(each.name for each in formats() if not each.scheme)
+        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {known}")
+    if found and found.name != FOLDER:
+        return found, True
     # A folder of a model that came from an archive is that archive unpacked, with its identity.
-    return known.get(stored.format or FOLDER, known[FOLDER]), False
+    origin = format_named(stored.format)
+    folder = format_named(FOLDER)
+    assert folder
+    return (origin if origin and not origin.scheme else folder), False

@@ -7,16 +7,17 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, UsageError
+from ..formats.check import CheckSink
+from ..formats.registry import format_named
 from ..layers import Encoding, Layer, OnePass, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
-from ..paths import show
 from ..stores.opening import open_store
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
 from .options import VerifyOptions
 from .reports import VerifyReport
-from .sources import checker, open_source, read_options, subject_of
+from .sources import open_source, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -50,7 +51,7 @@ def verify(
         return _verify_manifest(found, registry)
     progress = progress or Progress()
     if not isinstance(found, Reference):
-        with open_source(found, read_options(options), registry) as (model, _):
+        with open_source(found, options, registry) as (model, _):
             return _verify_source(str(found), model, Workers(options.concurrency, progress))
     return _verify_artifact(found, registry, options.concurrency, progress)
 
@@ -89,7 +90,8 @@ def _verify_artifact(
         artifact = fetched.artifact
         for layer in artifact.layers:
             _check_diff_id(layer)
-        sink = checker(artifact.model)
+        form = format_named(artifact.model.format)
+        sink = form.checker(artifact.model) if form else CheckSink(artifact.model)
         with sink:
             identity = restore(
                 artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress
@@ -121,31 +123,22 @@ def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyR
         raise UsageError(
             f"--manifest-only is for artifacts, and {found} is none", hint="leave it out, or give a reference"
         )
-    from ..formats.carton.names import MANIFEST
-    from ..formats.carton.proof import prove
-    from .thin import check_raw
+    from .thin import blobs_of
 
     with open_store(found, registry) as store:
         fetched = fetch_artifact(store, found)
-        artifact, owner = fetched.artifact, str(found)
-        check_raw(fetched, owner, "a proof from the manifest alone")
-        for layer in artifact.layers:
+        form, blobs = blobs_of(found, fetched, store, "--manifest-only", registry)
+        for layer in fetched.artifact.layers:
             _check_diff_id(layer)
-        blob = next(each for each in artifact.layers if each.files[0].path == MANIFEST).descriptor
-        limits = store.limits
-        proof = prove(artifact.model, lambda: store.read_blob(blob, limits.metadata), owner, limits)
-    how = "rebuilt from the digests of the layers" if proof.rebuilt else "fetched, each row being the digest of a layer"
+        proof = form.prove(fetched.artifact.model, blobs, store.limits)
     return VerifyReport(
         subject=str(found.pinned(fetched.descriptor.digest)),
         identity=proof.identity,
         digest=fetched.descriptor.digest,
-        files=proof.rows,
-        size=0 if proof.rebuilt else blob.size,
-        proven=[
-            f"the manifest has the digest {fetched.descriptor.digest}",
-            f"the identity is {proof.identity}: its MANIFEST, {how}, has that sha256 and {proof.rows} rows",
-        ],
-        warnings=[f"{show(path)} is not in MANIFEST, so the identity says nothing about it" for path in proof.unlisted],
+        files=proof.files,
+        size=proof.size,
+        proven=[f"the manifest has the digest {fetched.descriptor.digest}", *proof.proven],
+        warnings=list(proof.warnings),
     )
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.formats.base import ReadOptions, Runner, WriteOptions
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.zip import ZipWriter, read_directory
 from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, ModelInfo, Role
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def read(path: Path, *, fetch: bool = False) -> Model:
-    return FORMAT.read(path, ReadOptions(fetch_links=fetch, links_hosts=("127.0.0.1",)))
+    return FORMAT.read(path, CartonReadOptions(fetch_links=fetch, links_hosts=("127.0.0.1",)))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_it_reads_what_we_write(tmp_path: Path, original: object, source: str, m
     model = read(FIXTURES / source)
     packed = method != "folder"
     dest = tmp_path / ("out.carton" if packed else "out")
-    fill(FORMAT.sink(dest, stored_of(model), WriteOptions(zip_method=method if packed else "stored")), model)
+    fill(FORMAT.sink(dest, stored_of(model), CartonWriteOptions(zip_method=method if packed else "stored")), model)
     assert carton_client.info(dest) == original
 
 
@@ -70,15 +70,15 @@ def test_it_loads_a_carton_made_of_a_plain_model(tmp_path: Path, name: str) -> N
         ModelFile("sub/latest.pt", Role.WEIGHT, BytesContent(b"weights"), symlink="../model.pt"),
     )
     model = Model("hf", files, info=info)
-    runner = Runner("torchscript", "=1.12.1", 2)
-    fill(FORMAT.sink(tmp_path / name, stored_of(model), WriteOptions(runner=runner)), model)
+    options = CartonWriteOptions(runner_name="torchscript", framework_version="=1.12.1", runner_compat_version=2)
+    fill(FORMAT.sink(tmp_path / name, stored_of(model), options), model)
     found = carton_client.info(tmp_path / name)
     assert found["model_name"] == info.name
     assert found["model_description"] == info.description
     assert (found["license"], found["repository"], found["homepage"]) == ("MIT", info.source_url, info.doc_url)
-    assert found["runner"]["runner_name"] == runner.name
-    assert found["runner"]["required_framework_version"] == runner.framework_version
-    assert found["runner"]["runner_compat_version"] == runner.compat_version
+    assert found["runner"]["runner_name"] == options.runner_name
+    assert found["runner"]["required_framework_version"] == options.framework_version
+    assert found["runner"]["runner_compat_version"] == options.runner_compat_version
     assert not found["self_tests"]
 
 
@@ -88,7 +88,7 @@ def test_it_shrinks_what_we_write_and_we_read_that(tmp_path: Path, original: obj
     weights = contents(model)["model/model.pt"]
     digest = hashlib.sha256(weights).hexdigest()
     dest = tmp_path / "out.carton"
-    fill(FORMAT.sink(dest, stored_of(model), WriteOptions(zip_method=method)), model)
+    fill(FORMAT.sink(dest, stored_of(model), CartonWriteOptions(zip_method=method)), model)
     with link_server() as server:
         server.answers[f"/{digest}"] = Answer(weights)
         thin = tmp_path / "thin.carton"
@@ -98,7 +98,7 @@ def test_it_shrinks_what_we_write_and_we_read_that(tmp_path: Path, original: obj
     assert again.identity == model.identity
     assert contents(again) == contents(model)
     back = tmp_path / "back.carton"
-    assert fill(FORMAT.sink(back, stored_of(again), WriteOptions()), again) == model.identity
+    assert fill(FORMAT.sink(back, stored_of(again), CartonWriteOptions()), again) == model.identity
     assert carton_client.info(back) == original
 
 
@@ -115,7 +115,7 @@ def test_the_shrunken_fixture_comes_back_whole(tmp_path: Path, original: object)
     assert again.identity == model.identity
     assert not any(file.symlink for file in again.files)
     dest = tmp_path / "out.carton"
-    fill(FORMAT.sink(dest, stored_of(again), WriteOptions(zip_method="zstd")), again)
+    fill(FORMAT.sink(dest, stored_of(again), CartonWriteOptions(zip_method="zstd")), again)
     assert carton_client.info(dest) == original
 
 

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from ocibridge.errors import FormatError
-from ocibridge.formats.base import ReadOptions, WriteOptions
+from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions
 from ocibridge.formats.mlsteam import MlsteamFormat, rebuild
 from ocibridge.formats.mlsteam.deflate import deflate
 from ocibridge.formats.mlsteam.manifest import parse_manifest
+from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import FOLDER, SKELETON
 from ocibridge.model import Model, ModelInfo
 
@@ -47,10 +49,10 @@ def check(version: str, path: Path, folder: Path) -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_it_reads_what_we_restore(tmp_path: Path, version: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = read(FIXTURES / name)
-    exact = FORMAT.sink(tmp_path / "exact.mlarchive", stored_of(model), WriteOptions())
+    exact = FORMAT.sink(tmp_path / "exact.mlarchive", stored_of(model), MlsteamWriteOptions())
     fill(exact, model)
     monkeypatch.setattr(rebuild, "deflate", lambda pieces, level: deflate(pieces, 1))
-    equivalent = FORMAT.sink(tmp_path / "equivalent.mlarchive", stored_of(model), WriteOptions())
+    equivalent = FORMAT.sink(tmp_path / "equivalent.mlarchive", stored_of(model), MlsteamWriteOptions())
     fill(equivalent, model)
     assert (exact.note, equivalent.note) == ("exact", "equivalent")
     for note in ("exact", "equivalent"):
@@ -60,8 +62,8 @@ def test_it_reads_what_we_restore(tmp_path: Path, version: str, name: str, monke
 @pytest.mark.parametrize("method", ["stored", "deflate"])
 @pytest.mark.parametrize("info", [ModelInfo(), ModelInfo(name="A b/c", version="1", format="pytorch")], ids=str)
 def test_it_reads_what_we_make_of_another_format(tmp_path: Path, version: str, method: str, info: ModelInfo) -> None:
-    model = replace(CartonFormat().read(FIXTURES / "digits.carton", ReadOptions()), info=info)
-    fill(FORMAT.sink(tmp_path / "x.mlarchive", stored_of(model), WriteOptions(zip_method=method)), model)
+    model = replace(CartonFormat().read(FIXTURES / "digits.carton", CartonReadOptions()), info=info)
+    fill(FORMAT.sink(tmp_path / "x.mlarchive", stored_of(model), MlsteamWriteOptions(zip_method=method)), model)
     check(version, tmp_path / "x.mlarchive", tmp_path / "out")
 
 
@@ -70,8 +72,8 @@ def test_it_reads_what_we_make_with_hooks(tmp_path: Path, version: str) -> None:
     (tmp_path / "hooks").mkdir()
     for name, data in hooks.items():
         (tmp_path / "hooks" / name).write_bytes(data)
-    model = CartonFormat().read(FIXTURES / "digits.carton", ReadOptions())
-    options = WriteOptions(zip_method="deflate", hooks=tmp_path / "hooks")
+    model = CartonFormat().read(FIXTURES / "digits.carton", CartonReadOptions())
+    options = MlsteamWriteOptions(zip_method="deflate", hooks=tmp_path / "hooks")
     fill(FORMAT.sink(tmp_path / "x.mlarchive", stored_of(model), options), model)
     check(version, tmp_path / "x.mlarchive", tmp_path / "out")
     assert {each.name: each.read_bytes() for each in (tmp_path / "out" / "hooks").iterdir()} == hooks
@@ -96,7 +98,7 @@ def test_we_read_what_it_builds(tmp_path: Path, version: str) -> None:
     found = contents(model)
     assert found.keys() - {"manifest.json", SKELETON} == {name for name in files if "pycache" not in name}
     assert all(found[name] == data for name, data in files.items() if "pycache" not in name)
-    back = FORMAT.sink(tmp_path / "back.mlarchive", stored_of(model), WriteOptions())
+    back = FORMAT.sink(tmp_path / "back.mlarchive", stored_of(model), MlsteamWriteOptions())
     fill(back, model)
     assert back.note == "exact"
     assert (tmp_path / "back.mlarchive").read_bytes() == (tmp_path / "x.mlarchive").read_bytes()

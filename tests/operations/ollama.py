@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.formats.ollama import LocalOllama, parse_ollama_name
+from ocibridge.formats.ollama.local import LocalOllama
+from ocibridge.formats.ollama.names import parse_ollama_name
 
 from ..quiet import QuietServer
 

@@ -16,7 +16,7 @@ from ocibridge.cli.main import main
 
 from .conftest import FIXTURES, IDENTITY
 
-RUNNER = ocibridge.Runner("torchscript", "=2.0.1")
+RUNNER = {"runner_name": "torchscript", "framework_version": "=2.0.1"}
 
 
 @pytest.fixture
@@ -39,9 +39,7 @@ def hooks(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("target", ["x.carton", "x"])
 def test_anything_becomes_a_carton_with_a_runner(target: str, folder: Path, tmp_path: Path) -> None:
-    made = ocibridge.convert(
-        folder, tmp_path / target, ocibridge.ConvertOptions(as_format="carton", writing={"runner": RUNNER})
-    )
+    made = ocibridge.convert(folder, tmp_path / target, ocibridge.ConvertOptions(as_format="carton", writing=RUNNER))
     assert isinstance(made, ocibridge.RewriteReport)
     assert (made.identity or "").startswith("carton:")
     assert ocibridge.verify(tmp_path / target).identity == made.identity
@@ -79,9 +77,7 @@ def test_losses_are_told_before_anything_is_written(folder: Path, tmp_path: Path
 
     before = set(tmp_path.iterdir())
     with pytest.raises(Stop):
-        ocibridge.convert(
-            folder, tmp_path / "x.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER}), on_losses=stop
-        )
+        ocibridge.convert(folder, tmp_path / "x.carton", ocibridge.ConvertOptions(writing=RUNNER), on_losses=stop)
     assert set(tmp_path.iterdir()) == before
 
 
@@ -114,10 +110,10 @@ def test_arguments_that_do_not_fit(carton: Callable[[str], Path], tmp_path: Path
     ocibridge.push(carton("digits.carton"), layout)
     with pytest.raises(ocibridge.UsageError, match="--dialect is for artifacts"):
         ocibridge.convert(layout, tmp_path / "x.carton", ocibridge.ConvertOptions(dialect="draft"))
-    with pytest.raises(ocibridge.UsageError, match="hooks are for MLSteam"):
+    with pytest.raises(ocibridge.UsageError, match="--hooks is for MLSteam archives"):
         ocibridge.pull(layout, tmp_path / "x.carton", ocibridge.PullOptions(writing={"hooks": tmp_path}))
-    with pytest.raises(ocibridge.UsageError, match="a runner is for cartons"):
-        ocibridge.pull(layout, tmp_path / "x.mlarchive", ocibridge.PullOptions(writing={"runner": RUNNER}))
+    with pytest.raises(ocibridge.UsageError, match="--runner-name is for cartons"):
+        ocibridge.pull(layout, tmp_path / "x.mlarchive", ocibridge.PullOptions(writing=RUNNER))
     with pytest.raises(ocibridge.UsageError, match="which dialect"):
         ocibridge.convert(layout, layout.replace(":v1", ":v2"))
 

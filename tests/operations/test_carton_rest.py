@@ -114,10 +114,10 @@ def test_what_cannot_be_thin_is_one_sentence(
     ocibridge.push(carton("digits.carton"), layout, ocibridge.PushOptions(layers="raw-files"))
     refused = [
         (layout, "x.carton", ocibridge.UsageError, "is in none"),
-        (raw, "x", ocibridge.UsageError, "only a carton can be thin"),
+        (raw, "x", ocibridge.UsageError, "only an archive can be thin"),
         (tar, "x.carton", ocibridge.UsageError, "--layers raw-files"),
         (exact, "x.carton", ocibridge.UsageError, "without --exact"),
-        (folder, "x.carton", ocibridge.FormatError, "is no carton"),
+        (folder, "x.carton", ocibridge.FormatError, "is none of the cartons"),
         (locked, "x.carton", ocibridge.SourceError, "without a login"),
     ]
     for source, name, kind, word in refused:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import ocibridge
-from ocibridge.formats.base import Runner
 
-RUNNER = Runner("noop", "*")
+RUNNER = {"runner_name": "noop", "framework_version": "*"}
 FEW, MANY = 50, 350
 PER_FILE = 5 * 1024
 """Bytes of memory that an operation may take for each file: 20,000 files stay under 100 MB."""
@@ -36,7 +35,7 @@ OPERATIONS: dict[str, Callable[[Path, Path], object]] = {
     "pull carton": lambda at, out: ocibridge.pull(f"oci:{at}/layout:carton", out / "new.carton"),
     "pull folder": lambda at, out: ocibridge.pull(f"oci:{at}/layout:folder", out / "new"),
     "convert to carton": lambda at, out: ocibridge.convert(
-        at / "folder", out / "new.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER})
+        at / "folder", out / "new.carton", ocibridge.ConvertOptions(writing=RUNNER)
     ),
     "convert to folder": lambda at, out: ocibridge.convert(at / "m.carton", out / "new"),
     "convert to mlarchive": lambda at, out: ocibridge.convert(at / "folder", out / "new.mlarchive"),
@@ -53,7 +52,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         (at / "folder" / "config.json").write_text("{}")
         for number in range(count):
             (at / "folder" / "part" / f"{number}.txt").write_bytes(number.to_bytes(2, "big") * 700)
-        ocibridge.convert(at / "folder", at / "m.carton", ocibridge.ConvertOptions(writing={"runner": RUNNER}))
+        ocibridge.convert(at / "folder", at / "m.carton", ocibridge.ConvertOptions(writing=RUNNER))
         for name, source in {"carton": "m.carton", "folder": "folder"}.items():
             ocibridge.push(at / source, f"oci:{at}/layout:{name}", ocibridge.PushOptions(cache=False))
     return made

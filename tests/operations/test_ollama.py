@@ -15,8 +15,9 @@ import httpx
 import pytest
 
 import ocibridge
-from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.ollama import LocalOllama, parse_ollama_name, read_local
+from ocibridge.formats.ollama.local import LocalOllama, read_local
+from ocibridge.formats.ollama.names import parse_ollama_name
+from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, Descriptor, RegistryReference
 from ocibridge.stores.registry import RegistryStore
 from ocibridge.transfer import Progress, Task
@@ -239,7 +240,7 @@ def test_a_lie_about_the_blobs_is_found(layers: str, store: Path, tmp_path: Path
     from ocibridge.stores.layout import LayoutStore
     from ocibridge.transfer import publish
 
-    model = read_local(SMALL, ReadOptions(), store)
+    model = read_local(SMALL, OllamaReadOptions(), store)
     for path in ("model.gguf", "ollama/manifest.json"):
         forged = replace(
             model,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import ocibridge
 from ocibridge.errors import FormatError
-from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions
 from ocibridge.paths import check_collisions, check_path
 
 from ..formats.build import carton, contents, manifest_of, whole
@@ -46,13 +46,13 @@ def test_round_trip(files: dict[str, bytes], how: tuple[str, str], method: str, 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         source = carton(root / "in.carton", files)
-        before = CartonFormat().read(source, ReadOptions())
+        before = CartonFormat().read(source, CartonReadOptions())
         pushed = ocibridge.push(source, f"oci:{root}/layout:v1", ocibridge.PushOptions(layers=how[0], compress=how[1]))
         back = root / ("out" if folder else "out.carton")
         pulled = ocibridge.pull(pushed.reference, back, ocibridge.PullOptions(writing={"zip_method": method}))
         identity = "carton:" + hashlib.sha256(manifest_of(whole(files))).hexdigest()
         assert (pushed.identity, pulled.identity) == (identity, identity)
-        after = CartonFormat().read(back, ReadOptions())
+        after = CartonFormat().read(back, CartonReadOptions())
         assert contents(after) == contents(before)
         assert (
             ocibridge.push(back, f"oci:{root}/layout:v2", ocibridge.PushOptions(layers=how[0], compress=how[1])).digest

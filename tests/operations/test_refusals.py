@@ -111,12 +111,12 @@ def test_a_manifest_row_that_the_layers_do_not_have_is_found(carton: Callable[[s
     from dataclasses import replace
 
     from ocibridge.dialects.writing import PlanOptions, draft
-    from ocibridge.formats.base import ReadOptions
     from ocibridge.formats.carton import CartonFormat
+    from ocibridge.formats.carton.options import CartonReadOptions
     from ocibridge.io.content import BytesContent
     from ocibridge.transfer import publish
 
-    model = CartonFormat().read(carton("digits.carton"), ReadOptions())
+    model = CartonFormat().read(carton("digits.carton"), CartonReadOptions())
     forged = replace(
         model,
         files=tuple(

@@ -17,7 +17,8 @@ from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, IntegrityError, NetworkError
-from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
+from ocibridge.formats.base import Sink
+from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.writer import CartonFolderSink, CartonZipSink
 from ocibridge.io.content import Reader
@@ -87,7 +88,7 @@ class Place:
 
     def __init__(self, folder: Path, layers: Layers, compress: Compress, name: str) -> None:
         self.store = Breaking(folder / "layout", create=True)
-        source = read_carton(carton(folder / "source.carton", FILES), ReadOptions())
+        source = read_carton(carton(folder / "source.carton", FILES), CartonReadOptions())
         publish(draft(source, PlanOptions(layers, compress)), self.store, "v1")
         data = self.store.fetch_manifest("v1")[1]
         manifest = parse_manifest(data, "it")
@@ -100,7 +101,7 @@ class Place:
 
     def sink(self) -> Sink:
         kind = CartonZipSink if self.dest.suffix else CartonFolderSink
-        return kind(self.dest, self.artifact.model, WriteOptions(key="key"))
+        return kind(self.dest, self.artifact.model, CartonWriteOptions(key="key"))
 
     def restore(self, left: int | None = None) -> Restored:
         self.store.left = left

@@ -3,29 +3,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import FormatError, LimitError, reading
-from ...model import Model
-from ..base import ReadOptions, Sink, StoredModel, WriteOptions
-from ..check import CheckSink
+from ..format import Blobs, Format, Proof
 from .names import CARTON_TOML, EXACT, MANIFEST
+from .options import CartonReadOptions, CartonWriteOptions
 
-__all__ = ["CartonFormat"]
+if TYPE_CHECKING:
+    from ...model import Model, StoredModel
+    from ...settings import Limits
+    from ..base import Sink
+    from ..check import CheckSink
 
-_SUFFIX = ".carton"
+__all__ = ["CartonFormat", "CartonReadOptions", "CartonWriteOptions"]
 
 
-class CartonFormat:
-    """The carton format (a `Format`).
+class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
+    """The carton format.
 
     ```python
-    model = CartonFormat().read(Path("digits.carton"), ReadOptions())
+    model = CartonFormat().read(Path("digits.carton"), CartonReadOptions())
     ```
     """
 
     name = "carton"
+    label = "cartons"
+    suffixes = (".carton",)
+    exact = True
+    read_options = CartonReadOptions
+    write_options = CartonWriteOptions
 
     def matches(self, path: Path) -> bool:
         """Whether `path` is a `.carton` file, an unpacked carton, or a zip archive with the files of one."""
@@ -33,21 +43,17 @@ class CartonFormat:
             return (path / MANIFEST).is_file() and (path / CARTON_TOML).is_file()
         return path.is_file() and (self.suits(path) or _looks_like_carton(path))
 
-    def read(self, path: Path, options: ReadOptions) -> Model:
+    def read(self, path: Path, options: CartonReadOptions) -> Model:
         """Read the carton at `path`; see `read_carton`, or `read_exact` where the archive is to be kept."""
         from .exact import read_exact
         from .reader import read_carton
 
-        return (read_exact if options.keep_archive else read_carton)(path, options)
+        return (read_exact if options.exact else read_carton)(path, options)
 
-    def suits(self, dest: Path) -> bool:
-        """Whether `dest` is named `*.carton`."""
-        return dest.suffix.lower() == _SUFFIX
-
-    def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+    def sink(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> Sink:
         """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says.
 
-        A model that is no carton becomes one where `options.runner` says what runs it; see `NewCartonSink`.
+        A model that is no carton becomes one where the options name a runner; see `NewCartonSink`.
         """
         from .create import NewCartonSink
         from .exact import ExactSink
@@ -57,7 +63,7 @@ class CartonFormat:
         if EXACT in stored.origin:
             return ExactSink(dest, stored, replace(options, packed=packed))
         is_carton = stored.format == self.name or any(file.path == MANIFEST for file in stored.files)
-        if options.runner and not is_carton:
+        if options.runner_name is not None and not is_carton:
             return NewCartonSink(dest, stored, replace(options, packed=packed))
         return (CartonZipSink if packed else CartonFolderSink)(dest, stored, options)
 
@@ -67,6 +73,20 @@ class CartonFormat:
         from .exact import ExactCheckSink
 
         return ExactCheckSink(stored) if EXACT in stored.origin else CartonCheckSink(stored)
+
+    def thin_sink(
+        self, dest: Path, stored: StoredModel, options: CartonWriteOptions, blobs: Blobs
+    ) -> tuple[Sink, Mapping[str, str]]:
+        """See `thin_sink`."""
+        from .thin import thin_sink
+
+        return thin_sink(dest, stored, options, blobs)
+
+    def prove(self, stored: StoredModel, blobs: Blobs, limits: Limits) -> Proof:
+        """See `prove`."""
+        from .proof import prove
+
+        return prove(stored, blobs, limits)
 
 
 def _looks_like_carton(path: Path) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
 from ...io.content import BytesContent, Content, Reader
 from ...model import FileEntry, ModelInfo, Role, StoredModel
 from ...paths import show
-from ..base import Runner, Sink, WriteOptions
+from ..base import Sink
 from ..foldersink import check_stored
 from .names import CARTON_TOML, INDEX_TOML, MANIFEST
+from .options import CartonWriteOptions
 from .toml import REQUIREMENT
 from .writer import CartonFolderSink, CartonZipSink
 
@@ -27,16 +28,31 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 _HAVE_WORDS = frozenset(("name", "title", "description", "licenses", "doc_url", "source_url"))
 
 
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """What a carton has to say of the program that runs it (seed 000, "carton.toml", `[runner]`).
+
+    Attributes:
+        name: `runner_name`, such as `torchscript`.
+        framework_version: `required_framework_version`, a semver requirement such as `=1.12.1`.
+        compat_version: `runner_compat_version`, the version of the layout of `model/` that the runner understands.
+    """
+
+    name: str
+    framework_version: str
+    compat_version: int = 1
+
+
 class NewCartonSink(Sink):
     """Writes a new carton: the files of a model under `model/`, and carton.toml, an empty tensor index and MANIFEST.
 
-    All three are made from `stored`, `options.runner` and the bytes that arrive, so the same model and runner always
-    give the same carton. All sizes are known in advance; the carton is written as any other is.
+    All three are made from `stored`, the runner and the bytes that arrive, so the same model and runner always give
+    the same carton. All sizes are known in advance; the carton is written as any other is.
 
     Args:
         dest: The file or folder; must not exist unless `options.force`.
         stored: What will arrive; it has to be complete, and no carton.
-        options: `runner` is needed; `packed` (here, None counts as false) decides between archive and folder.
+        options: The runner is needed; `packed` (here, None counts as false) decides between archive and folder.
 
     Raises:
         FormatError: `stored` is incomplete or a carton, or has names or links that cannot be written.
@@ -45,13 +61,14 @@ class NewCartonSink(Sink):
         UsageError: the runner is missing or cannot be written, or there is no such zip method.
     """
 
-    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+    def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         self._owner = str(dest)
-        if options.runner is None:
-            raise UsageError(f"cannot write {dest}: a new carton needs a runner", hint="name the runner")
-        _check_runner(options.runner)
+        if options.runner_name is None or options.framework_version is None:
+            raise UsageError(f"cannot write {dest}: a new carton needs a runner", hint="name it with --runner-name")
+        runner = Runner(options.runner_name, options.framework_version, options.runner_compat_version)
+        _check_runner(runner)
         _check_source(stored, self._owner)
-        self._toml = carton_toml(stored.info, options.runner)
+        self._toml = carton_toml(stored.info, runner)
         self._expected = frozenset(_MODEL + file.path for file in stored.files)
         derived = _derive(stored, len(self._toml))
         for file in derived.files:
@@ -60,7 +77,7 @@ class NewCartonSink(Sink):
                     f"{self._owner}: {file.path} would have {file.size} bytes, "
                     f"more than the {options.limits.metadata} accepted"
                 )
-        self.losses = tuple(_losses(stored, options.runner))
+        self.losses = tuple(_losses(stored, runner))
         self._inner = (CartonZipSink if options.packed else CartonFolderSink)(dest, derived, options)
         self.parallel = self._inner.parallel
         self.journal = self._inner.journal

@@ -16,9 +16,10 @@ from ...io.content import Content, FileContent, Reader, chunks
 from ...io.staging import Staging
 from ...model import FileEntry, Model, ModelFile, Role
 from ...paths import show
-from ..base import ReadOptions, Sink, StoredModel, WriteOptions
+from ..base import Sink, StoredModel
 from ..check import CheckSink
 from .names import EXACT
+from .options import CartonReadOptions, CartonWriteOptions
 from .reader import read_carton
 from .writer import CartonFolderSink
 
@@ -26,7 +27,7 @@ NAME = "model.carton"
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
 
 
-def read_exact(path: Path, options: ReadOptions) -> Model:
+def read_exact(path: Path, options: CartonReadOptions) -> Model:
     """The carton at `path` as one file, once every file inside it has the sha256 that MANIFEST gives for it.
 
     Raises:
@@ -84,7 +85,7 @@ class ExactSink(Sink):
         DestinationError: `dest` exists, or cannot be written.
     """
 
-    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+    def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         if options.zip_method != "stored":
             raise UsageError(
                 "the artifact carries the original archive, whose members keep their compression",
@@ -158,7 +159,7 @@ class ExactCheckSink(CheckSink):
     def commit(self) -> str | None:
         """The identity, once every file inside is held against MANIFEST."""
         with self._folder:
-            return _proven(self._stored, self._temp, "the carton", WriteOptions()).identity
+            return _proven(self._stored, self._temp, "the carton", CartonWriteOptions()).identity
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -189,10 +190,10 @@ def _spool(
         grow(temp, path, size, reader, hashed=False, kept=kept, mark=mark)
 
 
-def _proven(stored: StoredModel, temp: Path, owner: str, options: WriteOptions) -> Model:
+def _proven(stored: StoredModel, temp: Path, owner: str, options: CartonWriteOptions) -> Model:
     if not temp.exists():
         raise IntegrityError(f"{owner}: the file {stored.origin[EXACT]} did not arrive", hint=_DAMAGED)
-    model = read_carton(temp, ReadOptions(limits=options.limits))
+    model = read_carton(temp, CartonReadOptions(limits=options.limits))
     check_files(model, owner)
     if stored.identity not in (None, model.identity):
         raise IntegrityError(

@@ -16,15 +16,15 @@ from ...io.content import Content, read_all
 from ...model import Model, ModelFile
 from ...paths import show
 from .. import symlinks
-from ..base import ReadOptions
 from .archive import Box, open_box
 from .manifest import Manifest, parse_manifest
 from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST, UNLISTED
+from .options import CartonReadOptions
 from .roles import role_of
 from .toml import index_warnings, parse_carton_toml
 
 
-def read_carton(path: Path, options: ReadOptions) -> Model:
+def read_carton(path: Path, options: CartonReadOptions) -> Model:
     """Read the carton at `path`.
 
     The files of the model are the rows of MANIFEST in its order, the files without a row, and MANIFEST itself.
@@ -39,7 +39,7 @@ def read_carton(path: Path, options: ReadOptions) -> Model:
 
 
 class _Carton:
-    def __init__(self, path: Path, options: ReadOptions) -> None:
+    def __init__(self, path: Path, options: CartonReadOptions) -> None:
         self._owner = str(path)
         self._options = options
         self._box: Box = open_box(path, options.limits)

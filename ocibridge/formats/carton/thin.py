@@ -10,14 +10,58 @@ from dataclasses import replace
 from pathlib import Path
 
 from ... import settings
+from ...errors import FormatError, UsageError
 from ...io.content import BytesContent
 from ...model import FileEntry, Role, StoredModel
 from .. import symlinks
-from ..base import WriteOptions
-from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST
+from ..base import Sink
+from ..format import Blobs
+from .fetch import check_open
+from .manifest import parse_manifest
+from .names import CARTON_TOML, EXACT, INDEX_TOML, LINKS, MANIFEST
+from .options import CartonWriteOptions
 from .writer import CartonZipSink
 
 _INSIDE = (MANIFEST, LINKS, CARTON_TOML, INDEX_TOML)
+
+
+def thin_sink(
+    dest: Path, stored: StoredModel, options: CartonWriteOptions, blobs: Blobs
+) -> tuple[Sink, Mapping[str, str]]:
+    """A sink for a carton without its large files, and those; see `Format.thin_sink`.
+
+    Raises:
+        UsageError: the artifact carries one whole archive.
+        FormatError: it is no carton.
+        SourceError: the registry does not give blobs without a login.
+    """
+    check_single_files(stored, blobs.owner, "a thin carton")
+    manifest = parse_manifest(blobs.read(MANIFEST), blobs.owner, options.limits.metadata)
+    linked = linked_files(stored, manifest.rows, blobs.owner)
+    for sha256 in sorted(set(linked.values()))[:1]:
+        check_open(blobs.url(sha256), blobs.host)
+    return ThinCartonSink(dest, stored, options, linked, links_file(linked, blobs.url)), linked
+
+
+def check_single_files(stored: StoredModel, owner: str, what: str) -> None:
+    """Refuse a model that is no carton with a blob for each of its files.
+
+    Args:
+        stored: The model.
+        owner: What it is, for messages.
+        what: What cannot be had without.
+
+    Raises:
+        UsageError: it is one whole archive.
+        FormatError: it has no MANIFEST.
+    """
+    if EXACT in stored.origin:
+        raise UsageError(
+            f"{owner} carries one whole archive, and {what} needs a layer for each file",
+            hint="push the carton with --layers raw-files, and without --exact",
+        )
+    if not any(each.path == MANIFEST for each in stored.files):
+        raise FormatError(f"{owner} has no MANIFEST, so it is no carton", hint="leave out the option")
 
 
 def linked_files(stored: StoredModel, rows: Mapping[str, str], owner: str) -> dict[str, str]:
@@ -65,7 +109,7 @@ class ThinCartonSink(CartonZipSink):
     """
 
     def __init__(
-        self, dest: Path, stored: StoredModel, options: WriteOptions, linked: Mapping[str, str], links: bytes
+        self, dest: Path, stored: StoredModel, options: CartonWriteOptions, linked: Mapping[str, str], links: bytes
     ) -> None:
         inside = [file for file in stored.files if file.path not in linked and file.path != LINKS]
         entry = FileEntry(LINKS, Role.WEIGHT_CONFIG, len(links))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...errors import FormatError, IntegrityError, LimitError, UsageError
+from ...errors import FormatError, IntegrityError, LimitError
 from ...io.append import check_size, regular
 from ...io.content import BytesContent, Content, FileContent, Reader
 from ...io.hasher import LARGE, BackgroundHasher
@@ -18,11 +18,12 @@ from ...io.staging import Staging
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from .. import symlinks
-from ..base import Sink, StoredModel, WriteOptions
+from ..base import Sink, StoredModel
 from ..foldersink import FolderSink, check_stored
-from ..zip import METHODS, Entry, ZipWriter
+from ..zip import Entry, ZipWriter
 from .manifest import parse_manifest
 from .names import LINKS, MANIFEST
+from .options import CartonWriteOptions
 
 _LAST = {MANIFEST: 1, LINKS: 2}
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
@@ -43,7 +44,7 @@ class CartonFolderSink(FolderSink):
 
     proves = True
 
-    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
+    def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         _check_carton(stored, dest)
         super().__init__(dest, stored, options)
         self._promise = Promise(str(dest), stored, options.limits)
@@ -73,12 +74,9 @@ class CartonZipSink(Sink):
     Raises:
         FormatError: `stored` is no carton, or has names or links that cannot be written.
         DestinationError: `dest` exists, or cannot be written.
-        UsageError: there is no such zip method.
     """
 
-    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
-        if options.zip_method not in METHODS:
-            raise UsageError(f"there is no zip method {options.zip_method!r}", hint=f"use {', '.join(METHODS)}")
+    def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         _check_carton(stored, dest)
         self._owner = str(dest)
         check_stored(stored, self._owner)

@@ -9,16 +9,16 @@ from ...errors import FormatError, UsageError
 from ...io.content import FileContent
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
-from ..base import ReadOptions
 from .instructions import read_instructions
 from .metadata import describe
+from .options import ROLES, FolderReadOptions
 from .roles import RoleTable, Rule
 from .walk import walk
 
 _FORMAT = "folder"
 
 
-def read_tree(path: Path, options: ReadOptions) -> Model:
+def read_tree(path: Path, options: FolderReadOptions) -> Model:
     """Read the folder or file at `path`; its files are in the order of the UTF-8 bytes of their paths.
 
     The model has no identity: that is every file, and to state it would mean to read them all.
@@ -33,7 +33,7 @@ def read_tree(path: Path, options: ReadOptions) -> Model:
     return _read_folder(path, options) if path.is_dir() else _read_file(path, options)
 
 
-def _read_folder(path: Path, options: ReadOptions) -> Model:
+def _read_folder(path: Path, options: FolderReadOptions) -> Model:
     said = read_instructions(path, options.limits)
     table = _table(options, said.rules)
     listing = walk(path, said.ignores.ignores, options.limits.entries)
@@ -54,7 +54,7 @@ def _read_folder(path: Path, options: ReadOptions) -> Model:
     )
 
 
-def _read_file(path: Path, options: ReadOptions) -> Model:
+def _read_file(path: Path, options: FolderReadOptions) -> Model:
     name = check_path(path.name, str(path))
     content = FileContent(path, whole=True)
     role, guessed = _table(options, ()).role_of(name, content.size)
@@ -63,13 +63,16 @@ def _read_file(path: Path, options: ReadOptions) -> Model:
     return Model(_FORMAT, files, info=about.info, origin=about.origin, warnings=about.warnings)
 
 
-def _table(options: ReadOptions, rules: tuple[Rule, ...]) -> RoleTable:
+def _table(options: FolderReadOptions, rules: tuple[Rule, ...]) -> RoleTable:
     """The rules that the caller gives, then those of the folder, then the default ones."""
     given = []
-    for glob, role in options.roles:
+    for glob, word in options.roles:
+        if word not in ROLES:
+            raise UsageError(f"the rule for {show(glob)} names no role", hint=f"give one of: {', '.join(ROLES)}")
+        rule = Rule(glob, Role(word))
         try:
-            RoleTable((Rule(glob, role),))
+            RoleTable((rule,))
         except ValueError as exc:
-            raise UsageError(f"the rule {show(f'{glob}={Role(role).value}')} {exc}", hint="correct its glob") from None
-        given.append(Rule(glob, role))
+            raise UsageError(f"the rule {show(f'{glob}={rule.role.value}')} {exc}", hint="correct its glob") from None
+        given.append(rule)
     return RoleTable((*given, *rules))

@@ -4,20 +4,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import UsageError, reading
-from ...model import Model
-from ..base import ReadOptions, Sink, StoredModel, WriteOptions
-from ..check import CheckSink
+from ..format import Format
+from ..options import ReadOptions
 from .encrypted import KEY_SUFFIX, SUFFIX, is_encrypted
+from .options import MlsteamWriteOptions
 
-__all__ = ["MlsteamFormat"]
+if TYPE_CHECKING:
+    from ...model import Model, StoredModel
+    from ..base import Sink
+    from ..check import CheckSink
+
+__all__ = ["MlsteamFormat", "MlsteamWriteOptions"]
 
 _TAIL = 64 * 1024
 
 
-class MlsteamFormat:
-    """The MLSteam archive format (a `Format`).
+class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
+    """The MLSteam archive format.
 
     ```python
     model = MlsteamFormat().read(Path("digits.mlarchive"), ReadOptions())
@@ -25,6 +31,11 @@ class MlsteamFormat:
     """
 
     name = "mlarchive"
+    label = "MLSteam archives"
+    suffixes = (SUFFIX,)
+    exact = True
+    read_options = ReadOptions
+    write_options = MlsteamWriteOptions
 
     def matches(self, path: Path) -> bool:
         """Whether `path` is a `.mlarchive` file, an encrypted package, or a zip archive that ends like an archive.
@@ -43,11 +54,7 @@ class MlsteamFormat:
 
         return read_mlarchive(path, options)
 
-    def suits(self, dest: Path) -> bool:
-        """Whether `dest` is named `*.mlarchive`."""
-        return dest.suffix.lower() == SUFFIX
-
-    def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
+    def sink(self, dest: Path, stored: StoredModel, options: MlsteamWriteOptions) -> Sink:
         """A sink for a `.mlarchive` file or a folder, as `options.packed` or else the name of `dest` says.
 
         An encrypted package cannot be unpacked; in a folder it is the one file that it is.

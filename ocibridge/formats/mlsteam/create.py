@@ -10,23 +10,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from ...errors import FormatError, LimitError, SourceError, UsageError, reading
+from ...errors import FormatError, LimitError, SourceError, reading
 from ...io.append import check_size
 from ...io.content import BytesContent, FileContent, Reader, chunks, read_all
 from ...io.staging import Staging
 from ...model import ModelInfo
 from ...paths import check_collisions, check_path, show
-from ..base import Sink, StoredModel, WriteOptions
+from ..base import Sink, StoredModel
 from ..foldersink import check_stored
 from ..zip import Entry, ZipWriter
 from .encrypted import KEY_SUFFIX
 from .incoming import Incoming
 from .manifest import FRAMEWORKS, MANIFEST, parse_manifest, synthesise
+from .options import MlsteamWriteOptions
 
 LOADER = "hooks/load.py"
 """The file that the SDK calls to load a model."""
 
-_METHODS = ("stored", "deflate")
 _FOLDERS = ("models", "hooks", "src")
 _UNSAFE = re.compile(r"[^\w.+-]+")
 _COMPILED = ("__pycache__", ".pyc", ".pyo")
@@ -107,15 +107,9 @@ class NewArchiveSink(Sink):
         SourceError: the hooks cannot be read.
         LimitError: a hook is too large.
         DestinationError: `dest` exists, or cannot be written.
-        UsageError: the SDK does not read the zip method.
     """
 
-    def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
-        if options.zip_method not in _METHODS:
-            raise UsageError(
-                f"the MLSteam SDK reads no archive that is compressed by {options.zip_method}",
-                hint=f"use {' or '.join(_METHODS)}",
-            )
+    def __init__(self, dest: Path, stored: StoredModel, options: MlsteamWriteOptions) -> None:
         self._owner = str(dest)
         check_stored(stored, self._owner)
         self._method = options.zip_method
@@ -129,7 +123,7 @@ class NewArchiveSink(Sink):
         members = [self._place(file.path) for file in stored.files]
         hooks = Hooks()
         if options.hooks is not None:
-            hooks = read_hooks(options.hooks, self._limit)
+            hooks = read_hooks(Path(options.hooks), self._limit)
             if LOADER not in hooks.files and LOADER not in members:
                 raise FormatError(
                     f"{options.hooks} has no load.py, which the MLSteam SDK calls to load a model",

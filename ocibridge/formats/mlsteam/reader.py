@@ -18,7 +18,7 @@ from ...io.content import BytesContent, Content, FileContent, chunks, read_all
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
 from ...settings import SMALL_FILE
-from ..base import ReadOptions
+from ..options import ReadOptions
 from ..zip import Member, MemberContent, check_names, read_directory
 from .deflate import find_level
 from .encrypted import KEY_SUFFIX, SUFFIX, check_cells, check_no_key, is_encrypted
@@ -36,7 +36,7 @@ def read_mlarchive(path: Path, options: ReadOptions) -> Model:
     """Read the MLSteam archive or encrypted package at `path`.
 
     The files of the model are the skeleton of the archive (`.mlarchive/index.json`), the archive itself where
-    `options.keep_archive` asks for it, and the members in their order.
+    `options.exact` asks for it, and the members in their order.
 
     Raises:
         SourceError: it cannot be read, or changed while it was read.
@@ -133,7 +133,7 @@ class _Archive:
         return Skeleton(
             sha256=_sha256(self._whole),
             size=self._whole.size,
-            original=self._options.keep_archive,
+            original=self._options.exact,
             members=members,
             tail=encoded(tail) or "",
         )

@@ -12,8 +12,8 @@ from ...errors import IntegrityError, InvalidReference, LimitError, SourceError,
 from ...io.content import Content, FileContent, chunks
 from ...model import Model
 from ...oci import Descriptor
-from ..base import ReadOptions
 from .names import OllamaName, parse_ollama_name
+from .options import OllamaReadOptions
 from .reader import read_ollama
 
 _SERVICE = Path("/usr/share/ollama/.ollama/models")
@@ -29,11 +29,11 @@ def models_dir() -> Path:
     return _SERVICE if not own.exists() and _SERVICE.exists() else own
 
 
-def read_local(name: str, options: ReadOptions, root: Path | None = None) -> Model:
+def read_local(name: str, options: OllamaReadOptions, root: Path | None = None) -> Model:
     """Read a model from the local store.
 
     Example:
-        >>> read_local("llama3:8b", ReadOptions())  # doctest: +SKIP
+        >>> read_local("llama3:8b", OllamaReadOptions())  # doctest: +SKIP
 
     Args:
         name: `[[HOST/]NAMESPACE/]MODEL[:TAG]`.

@@ -13,7 +13,6 @@ from ...io.content import BytesContent, Content, fill, read_all
 from ...model import Model, ModelFile, Role
 from ...oci import Descriptor
 from ...paths import show
-from ..base import ReadOptions
 from .manifest import (
     WEIGHTS,
     OllamaConfig,
@@ -25,6 +24,7 @@ from .manifest import (
 )
 from .metadata import Facts, gather
 from .names import OllamaName
+from .options import OllamaReadOptions
 from .paths import MANIFEST_PATH, Placed, place
 
 FORMAT = "ollama"
@@ -38,7 +38,7 @@ def identity_of(manifest: bytes) -> str:
 
 
 def read_ollama(
-    manifest: bytes, name: OllamaName, blobs: Callable[[Descriptor], Content], options: ReadOptions
+    manifest: bytes, name: OllamaName, blobs: Callable[[Descriptor], Content], options: OllamaReadOptions
 ) -> Model:
     """Read an Ollama model.
 
@@ -65,7 +65,7 @@ def read_ollama(
 
 class _Reader:
     def __init__(
-        self, manifest: bytes, name: OllamaName, blobs: Callable[[Descriptor], Content], options: ReadOptions
+        self, manifest: bytes, name: OllamaName, blobs: Callable[[Descriptor], Content], options: OllamaReadOptions
     ) -> None:
         self._name = name
         self._owner = name.short

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, UsageError
-from ocibridge.formats.base import ReadOptions, Runner, Sink, WriteOptions
+from ocibridge.formats.base import Sink
 from ocibridge.formats.carton import CartonFormat
-from ocibridge.formats.carton.create import NewCartonSink, carton_toml, toml_string
+from ocibridge.formats.carton.create import NewCartonSink, Runner, carton_toml, toml_string
+from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.toml import parse_carton_toml, parse_toml
 from ocibridge.formats.zip import read_directory
@@ -26,6 +27,7 @@ from ..build import INDEX, contents, fill, manifest_of, stored_of
 
 FORMAT = CartonFormat()
 RUNNER = Runner("torchscript", "=1.12.1", 2)
+OPTIONS = CartonWriteOptions(runner_name="torchscript", framework_version="=1.12.1", runner_compat_version=2)
 GOLDEN_IDENTITY = "carton:50df4dbc9f5ccd26063b2784c4ba0565e5dfef70bcc2eb121f5136becb9bd2bc"
 GOLDEN_ARCHIVE = "e010fb16bdf4ec68aae342b06f773c816f0e66b6f305fd5f3d8f64ff23e29ac1"
 FILES = {
@@ -66,7 +68,7 @@ def plain() -> Model:
 
 
 def sink_of(dest: Path, model: Model, **options: object) -> Sink:
-    return FORMAT.sink(dest, stored_of(model), replace(WriteOptions(runner=RUNNER), **options))  # type: ignore[arg-type]
+    return FORMAT.sink(dest, stored_of(model), replace(OPTIONS, **options))  # type: ignore[arg-type]
 
 
 def expected(model: Model) -> dict[str, bytes]:
@@ -84,7 +86,7 @@ def test_it_comes_back_as_a_carton(tmp_path: Path, plain: Model, name: str, meth
     assert sink.parallel == (method == "stored" or name == "out")
     assert sink.losses == ()
     identity = fill(sink, plain)
-    again = read_carton(dest, ReadOptions())
+    again = read_carton(dest, CartonReadOptions())
     assert contents(again) == expected(plain)
     assert {f.path: f.symlink for f in again.files if f.symlink} == {f"model/{path}": to for path, to in LINKS.items()}
     assert again.identity == identity == GOLDEN_IDENTITY
@@ -155,22 +157,23 @@ def test_links_stay_below_the_model(tmp_path: Path, plain: Model) -> None:
 
 def test_without_a_runner_it_says_what_to_do(tmp_path: Path, plain: Model) -> None:
     with pytest.raises(FormatError) as caught:
-        sink_of(tmp_path / "out.carton", plain, runner=None)
+        sink_of(tmp_path / "out.carton", plain, runner_name=None, framework_version=None)
     assert str(caught.value) == (
         f"cannot write {tmp_path}/out.carton: the artifact has no MANIFEST, so it is no carton; pull it as a folder "
         "(--as folder), or have a carton made of it with --runner-name and --framework-version"
     )
     with pytest.raises(UsageError, match="needs a runner"):
-        NewCartonSink(tmp_path / "out.carton", stored_of(plain), WriteOptions())
+        NewCartonSink(tmp_path / "out.carton", stored_of(plain), CartonWriteOptions())
 
 
 def test_a_carton_stays_the_one_it_is(tmp_path: Path, plain: Model) -> None:
     fill(sink_of(tmp_path / "a.carton", plain), plain)
-    model = read_carton(tmp_path / "a.carton", ReadOptions())
-    other = Runner("other", "*")
-    assert fill(sink_of(tmp_path / "b.carton", model, runner=other), model) == model.identity
+    model = read_carton(tmp_path / "a.carton", CartonReadOptions())
+    assert (
+        fill(sink_of(tmp_path / "b.carton", model, runner_name="other", framework_version="*"), model) == model.identity
+    )
     with pytest.raises(FormatError, match="is one already"):
-        NewCartonSink(tmp_path / "c", stored_of(model), WriteOptions(runner=RUNNER))
+        NewCartonSink(tmp_path / "c", stored_of(model), OPTIONS)
     damaged = replace(model, files=model.files[:-1])
     with pytest.raises(FormatError, match="no MANIFEST, so it is no carton; the artifact is damaged"):
         sink_of(tmp_path / "d.carton", damaged)
@@ -178,7 +181,7 @@ def test_a_carton_stays_the_one_it_is(tmp_path: Path, plain: Model) -> None:
 
 def test_an_unlisted_model_is_refused(tmp_path: Path, plain: Model) -> None:
     with pytest.raises(FormatError, match=r"does not list its files.*; pull it as a folder"):
-        FORMAT.sink(tmp_path / "x.carton", stored_of(plain, complete=False), WriteOptions(runner=RUNNER))
+        FORMAT.sink(tmp_path / "x.carton", stored_of(plain, complete=False), OPTIONS)
 
 
 def test_an_existing_target_stays(tmp_path: Path, plain: Model) -> None:
@@ -211,7 +214,8 @@ def test_what_no_reader_accepts_is_not_written(tmp_path: Path, plain: Model) -> 
 )
 def test_runners_that_cannot_be_written(tmp_path: Path, plain: Model, runner: Runner) -> None:
     with pytest.raises(UsageError):
-        sink_of(tmp_path / "out", plain, runner=runner)
+        named = {"runner_name": runner.name, "framework_version": runner.framework_version}
+        sink_of(tmp_path / "out", plain, **named, runner_compat_version=runner.compat_version)
 
 
 def test_losses(tmp_path: Path, plain: Model) -> None:

@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from ocibridge.errors import FormatError, SourceError
-from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.carton import CartonFormat, fetch
+from ocibridge.formats.carton.options import CartonReadOptions
 from ocibridge.model import Model
 from ocibridge.settings import Limits
 
@@ -57,12 +57,12 @@ def thin(path: Path, *urls: str) -> Path:
 
 
 def read(path: Path, *hosts: str, limits: Limits | None = None) -> Model:
-    return CartonFormat().read(path, ReadOptions(fetch_links=True, links_hosts=hosts, limits=limits or Limits()))
+    return CartonFormat().read(path, CartonReadOptions(fetch_links=True, links_hosts=hosts, limits=limits or Limits()))
 
 
 def test_nothing_is_fetched_unless_asked(tmp_path: Path, server: LinkServer) -> None:
     with pytest.raises(FormatError, match="only linked from http://127") as caught:
-        CartonFormat().read(thin(tmp_path, server.url("/a?token=secret")), ReadOptions())
+        CartonFormat().read(thin(tmp_path, server.url("/a?token=secret")), CartonReadOptions())
     assert server.seen == []
     assert "secret" not in str(caught.value)
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
-from ocibridge.formats.base import ReadOptions, pick
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions
 from ocibridge.io.content import read_all
 from ocibridge.model import Model, Role
 from ocibridge.settings import Limits
@@ -26,8 +26,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 LABELS = b"one\ntwo\n"
 
 
-def read(path: Path, options: ReadOptions | None = None) -> Model:
-    return CartonFormat().read(path, options or ReadOptions())
+def read(path: Path, options: CartonReadOptions | None = None) -> Model:
+    return CartonFormat().read(path, options or CartonReadOptions())
 
 
 def unpack(name: str, folder: Path) -> Path:
@@ -64,7 +64,7 @@ def test_fixtures(tmp_path: Path, name: str) -> None:
     assert (model.info.name, model.info.licenses, model.info.format) == ("digits", ("MIT",), "torchscript")
     assert model.info.doc_url == "https://example.org/models/digits/about"
     assert model.origin["carton.manifest_hash"] == known["manifest_sha256"]
-    assert pick([CartonFormat()], path)
+    assert CartonFormat().matches(path)
 
 
 def test_a_linked_fixture_says_how_to_allow_it() -> None:
@@ -244,7 +244,7 @@ def test_oversized_metadata(tmp_path: Path, name: str) -> None:
     else:
         path = carton(tmp_path / "a.carton", {**files, name: big})
     with pytest.raises(LimitError, match=f"{name} has 5000 bytes, more than the 4000 accepted"):
-        read(path, ReadOptions(limits=Limits(metadata=4000)))
+        read(path, CartonReadOptions(limits=Limits(metadata=4000)))
 
 
 def test_warnings(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_refused_folders(tmp_path: Path, spoil: Callable[[Path], object], senten
 
 def test_limits_of_folders_and_missing_paths(tmp_path: Path) -> None:
     with pytest.raises(LimitError, match="more than the 3 files"):
-        read(lay(tmp_path / "c", whole({"model/a": b"1"})), ReadOptions(limits=Limits(entries=3)))
+        read(lay(tmp_path / "c", whole({"model/a": b"1"})), CartonReadOptions(limits=Limits(entries=3)))
     with pytest.raises(SourceError, match="no such file"):
         read(tmp_path / "missing.carton")
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, UsageError
-from ocibridge.formats.base import ReadOptions, StoredModel, WriteOptions
+from ocibridge.formats.base import StoredModel
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.zip import read_directory
 from ocibridge.io.content import BytesContent
 from ocibridge.model import FileEntry, Model, Role
@@ -36,7 +37,7 @@ GOLDEN = {
 
 
 def read(path: Path) -> Model:
-    return FORMAT.read(path, ReadOptions())
+    return FORMAT.read(path, CartonReadOptions())
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def nothing_left(folder: Path) -> bool:
 def test_golden_archives(tmp_path: Path, digits: Model, method: str, complete: bool) -> None:
     dest = tmp_path / "out.carton"
     stored = stored_of(digits, complete=complete)
-    assert fill(FORMAT.sink(dest, stored, WriteOptions(zip_method=method)), digits) == digits.identity
+    assert fill(FORMAT.sink(dest, stored, CartonWriteOptions(zip_method=method)), digits) == digits.identity
     again = read(dest)
     assert contents(again) == contents(digits)
     assert [(f.path, f.symlink, f.role) for f in again.files] == [(f.path, f.symlink, f.role) for f in digits.files]
@@ -66,7 +67,7 @@ def test_golden_archives(tmp_path: Path, digits: Model, method: str, complete: b
 
 def test_folder(tmp_path: Path, digits: Model) -> None:
     dest = tmp_path / "out"
-    assert fill(FORMAT.sink(dest, stored_of(digits), WriteOptions()), digits) == digits.identity
+    assert fill(FORMAT.sink(dest, stored_of(digits), CartonWriteOptions()), digits) == digits.identity
     assert contents(read(dest)) == contents(digits)
     assert (dest / "model/assets/labels.txt").readlink() == Path("../labels.txt")
     assert not any(path.stat().st_mode & 0o111 for path in dest.rglob("*") if path.is_file())
@@ -78,7 +79,7 @@ def test_folder_without_symlinks(tmp_path: Path, digits: Model, monkeypatch: pyt
         raise OSError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(Path, "symlink_to", refuse)
-    assert fill(FORMAT.sink(tmp_path / "out", stored_of(digits), WriteOptions()), digits) == digits.identity
+    assert fill(FORMAT.sink(tmp_path / "out", stored_of(digits), CartonWriteOptions()), digits) == digits.identity
     assert not (tmp_path / "out/model/assets/labels.txt").is_symlink()
     assert contents(read(tmp_path / "out")) == contents(digits)
 
@@ -89,7 +90,7 @@ def test_any_order_in_parallel(tmp_path: Path, digits: Model, name: str) -> None
     for number in range(2):
         dest = tmp_path / str(number) / name
         dest.parent.mkdir()
-        with FORMAT.sink(dest, stored_of(digits), WriteOptions()) as sink:
+        with FORMAT.sink(dest, stored_of(digits), CartonWriteOptions()) as sink:
             assert sink.parallel
 
             def send(index: int) -> None:
@@ -109,7 +110,7 @@ def test_any_order_in_parallel(tmp_path: Path, digits: Model, name: str) -> None
 def test_one_at_a_time_where_sizes_are_not_known(tmp_path: Path, digits: Model) -> None:
     for method, complete in (("stored", False), ("zstd", True)):
         with FORMAT.sink(
-            tmp_path / "o.carton", stored_of(digits, complete=complete), WriteOptions(zip_method=method)
+            tmp_path / "o.carton", stored_of(digits, complete=complete), CartonWriteOptions(zip_method=method)
         ) as sink:
             assert not sink.parallel
     assert nothing_left(tmp_path)
@@ -119,18 +120,18 @@ def test_one_at_a_time_where_sizes_are_not_known(tmp_path: Path, digits: Model) 
 def test_existing_targets(tmp_path: Path, digits: Model, name: str) -> None:
     dest = tmp_path / name
     stored = stored_of(digits)
-    fill(FORMAT.sink(dest, stored, WriteOptions()), digits)
+    fill(FORMAT.sink(dest, stored, CartonWriteOptions()), digits)
     with pytest.raises(DestinationError, match="it exists; choose another name, or replace it with --force"):
-        FORMAT.sink(dest, stored, WriteOptions())
+        FORMAT.sink(dest, stored, CartonWriteOptions())
     (tmp_path / "mine").mkdir()
-    late = FORMAT.sink(tmp_path / "mine" / name, stored, WriteOptions())
+    late = FORMAT.sink(tmp_path / "mine" / name, stored, CartonWriteOptions())
     (tmp_path / "mine" / name).mkdir()
     (tmp_path / "mine" / name / "file").write_bytes(b"mine")
     with pytest.raises(DestinationError, match="it exists"):
         fill(late, digits)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == [name]
     assert (tmp_path / "mine" / name / "file").read_bytes() == b"mine"
-    fill(FORMAT.sink(dest, stored, WriteOptions(force=True)), digits)
+    fill(FORMAT.sink(dest, stored, CartonWriteOptions(force=True)), digits)
     assert contents(read(dest)) == contents(digits)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", name]
 
@@ -141,7 +142,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, digits: Model, mo
 
     for links in (True, False):
         dest = tmp_path / "out.carton"
-        sink = FORMAT.sink(dest, stored_of(digits), WriteOptions())
+        sink = FORMAT.sink(dest, stored_of(digits), CartonWriteOptions())
         dest.write_bytes(b"mine")
         with monkeypatch.context() as patch:
             if not links:
@@ -151,7 +152,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, digits: Model, mo
             assert dest.read_bytes() == b"mine"
             dest.unlink()
             assert nothing_left(tmp_path)
-            fill(FORMAT.sink(dest, stored_of(digits), WriteOptions()), digits)
+            fill(FORMAT.sink(dest, stored_of(digits), CartonWriteOptions()), digits)
         assert contents(read(dest)) == contents(digits)
         dest.unlink()
 
@@ -168,14 +169,14 @@ def test_impossible_targets(tmp_path: Path, digits: Model, monkeypatch: pytest.M
         (Path("d.carton"), "it is a folder"),
     ):
         with pytest.raises(DestinationError, match=sentence):
-            FORMAT.sink(dest, stored, WriteOptions(force=True))
-    with pytest.raises(UsageError, match="no zip method 'lzma'; use stored, deflate, zstd"):
-        FORMAT.sink(Path("a.carton"), stored, WriteOptions(zip_method="lzma"))
+            FORMAT.sink(dest, stored, CartonWriteOptions(force=True))
+    with pytest.raises(UsageError, match="zip_method cannot be 'lzma'; give one of: stored, deflate, zstd"):
+        FORMAT.sink(Path("a.carton"), stored, CartonWriteOptions(zip_method="lzma"))
 
 
 def test_packed_decides_before_the_name(tmp_path: Path, digits: Model) -> None:
-    fill(FORMAT.sink(tmp_path / "a.zip", stored_of(digits), WriteOptions(packed=True)), digits)
-    fill(FORMAT.sink(tmp_path / "b.carton", stored_of(digits), WriteOptions(packed=False)), digits)
+    fill(FORMAT.sink(tmp_path / "a.zip", stored_of(digits), CartonWriteOptions(packed=True)), digits)
+    fill(FORMAT.sink(tmp_path / "b.carton", stored_of(digits), CartonWriteOptions(packed=False)), digits)
     assert read_directory(tmp_path / "a.zip")
     assert contents(read(tmp_path / "b.carton")) == contents(digits)
     assert (tmp_path / "b.carton").is_dir()
@@ -183,7 +184,7 @@ def test_packed_decides_before_the_name(tmp_path: Path, digits: Model) -> None:
 
 def test_an_empty_folder_is_filled(tmp_path: Path, digits: Model) -> None:
     (tmp_path / "out").mkdir()
-    fill(FORMAT.sink(tmp_path / "out", stored_of(digits), WriteOptions()), digits)
+    fill(FORMAT.sink(tmp_path / "out", stored_of(digits), CartonWriteOptions()), digits)
     assert contents(read(tmp_path / "out")) == contents(digits)
 
 
@@ -192,7 +193,7 @@ def test_disk_full(tmp_path: Path, digits: Model, name: str, monkeypatch: pytest
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    sink = FORMAT.sink(tmp_path / name, stored_of(digits), WriteOptions())
+    sink = FORMAT.sink(tmp_path / name, stored_of(digits), CartonWriteOptions())
     monkeypatch.setattr(os, "fsync", full)
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(DestinationError, match="no space left on device; free some space"):
@@ -203,7 +204,7 @@ def test_disk_full(tmp_path: Path, digits: Model, name: str, monkeypatch: pytest
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["stored", "zstd"])
 def test_a_failed_file_can_be_sent_again(tmp_path: Path, digits: Model, name: str, method: str) -> None:
-    with FORMAT.sink(tmp_path / name, stored_of(digits), WriteOptions(zip_method=method)) as sink:
+    with FORMAT.sink(tmp_path / name, stored_of(digits), CartonWriteOptions(zip_method=method)) as sink:
         for file in digits.files:
             with pytest.raises(IntegrityError):
                 sink.write(file.path, file.size, BytesContent(b"").open())
@@ -213,8 +214,10 @@ def test_a_failed_file_can_be_sent_again(tmp_path: Path, digits: Model, name: st
     assert contents(read(tmp_path / name)) == contents(digits)
 
 
-def send(dest: Path, stored: StoredModel, files: dict[str, bytes], options: WriteOptions | None = None) -> str | None:
-    with FORMAT.sink(dest, stored, options or WriteOptions()) as sink:
+def send(
+    dest: Path, stored: StoredModel, files: dict[str, bytes], options: CartonWriteOptions | None = None
+) -> str | None:
+    with FORMAT.sink(dest, stored, options or CartonWriteOptions()) as sink:
         for path, data in files.items():
             sink.write(path, len(data), BytesContent(data).open())
         return sink.commit()
@@ -256,7 +259,7 @@ def test_what_is_not_promised_is_refused(tmp_path: Path, name: str, complete: bo
 
 @pytest.mark.parametrize("name", NAMES)
 def test_twice_unsafe_or_colliding(tmp_path: Path, name: str) -> None:
-    with FORMAT.sink(tmp_path / name, stored_as(GOOD), WriteOptions()) as sink:
+    with FORMAT.sink(tmp_path / name, stored_as(GOOD), CartonWriteOptions()) as sink:
         sink.write("model/a", 1, BytesContent(b"1").open())
         with pytest.raises(FormatError, match="'model/a' arrives twice"):
             sink.write("model/a", 1, BytesContent(b"1").open())
@@ -265,9 +268,9 @@ def test_twice_unsafe_or_colliding(tmp_path: Path, name: str) -> None:
     with pytest.raises(FormatError, match="collides"):
         send(tmp_path / name, stored_as({}), {**GOOD, "MODEL/c": b"", "model/C": b"", "model/c": b""})
     with pytest.raises(FormatError, match="collides"):
-        FORMAT.sink(tmp_path / name, stored_as({"a": b"", "A": b"", "MANIFEST": b""}), WriteOptions())
+        FORMAT.sink(tmp_path / name, stored_as({"a": b"", "A": b"", "MANIFEST": b""}), CartonWriteOptions())
     with pytest.raises(LimitError, match="MANIFEST has"):
-        send(tmp_path / name, stored_as({}), GOOD, WriteOptions(limits=Limits(metadata=10)))
+        send(tmp_path / name, stored_as({}), GOOD, CartonWriteOptions(limits=Limits(metadata=10)))
     assert nothing_left(tmp_path)
 
 
@@ -296,7 +299,7 @@ def test_extra_files_and_odd_manifests_are_carried(tmp_path: Path, name: str) ->
 
 def test_abort_after_commit_keeps_the_result(tmp_path: Path, digits: Model) -> None:
     for name in NAMES:
-        sink = FORMAT.sink(tmp_path / name, stored_of(digits), WriteOptions())
+        sink = FORMAT.sink(tmp_path / name, stored_of(digits), CartonWriteOptions())
         fill(sink, digits)
         sink.abort()
         assert read(tmp_path / name).identity == digits.identity
@@ -334,7 +337,7 @@ def test_round_trip(
     files["MANIFEST"] = manifest_of(files)
     dest = tmp_path / name
     identity = send(
-        dest, stored_as(files, complete=complete, **links), files, WriteOptions(zip_method=method, force=True)
+        dest, stored_as(files, complete=complete, **links), files, CartonWriteOptions(zip_method=method, force=True)
     )
     model = read(dest)
     assert model.identity == identity

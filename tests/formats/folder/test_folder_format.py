@@ -10,9 +10,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from ocibridge.errors import FormatError, UsageError
-from ocibridge.formats.base import Format, ReadOptions, WriteOptions
+from ocibridge.formats.base import WriteOptions
 from ocibridge.formats.facts import param_size
 from ocibridge.formats.folder import FolderFormat
+from ocibridge.formats.folder.options import FolderReadOptions
 from ocibridge.model import Role
 
 from ..build import contents, fill, stored_of
@@ -32,13 +33,8 @@ def digits(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_a_format() -> None:
-    found: Format = FolderFormat()
-    assert found.name == "folder"
-
-
 def test_the_hugging_face_folder(digits: Path) -> None:
-    model = FolderFormat().read(digits, ReadOptions())
+    model = FolderFormat().read(digits, FolderReadOptions())
     assert {file.path: (file.role, file.guessed) for file in model.files} == {
         "LICENSE": (Role.DOC, False),
         "README.md": (Role.DOC, False),
@@ -64,8 +60,8 @@ def test_the_hugging_face_folder(digits: Path) -> None:
 
 
 def test_where_a_folder_stands_does_not_matter(digits: Path, tmp_path: Path) -> None:
-    before = FolderFormat().read(digits, ReadOptions())
-    after = FolderFormat().read(digits.rename(tmp_path / "elsewhere"), ReadOptions())
+    before = FolderFormat().read(digits, FolderReadOptions())
+    after = FolderFormat().read(digits.rename(tmp_path / "elsewhere"), FolderReadOptions())
     assert (before.info, before.origin) == (after.info, after.origin)
     assert [(f.path, f.role, f.size) for f in before.files] == [(f.path, f.role, f.size) for f in after.files]
 
@@ -76,7 +72,7 @@ def test_a_gguf_file_from_the_ollama_store(tmp_path: Path) -> None:
         blobs = (tar.extractfile(entry) for entry in tar if "/sha256-" in entry.name)
         path.write_bytes(next(data for blob in blobs if blob and (data := blob.read())[:4] == b"GGUF"))
     assert FolderFormat().matches(path)
-    model = FolderFormat().read(path, ReadOptions())
+    model = FolderFormat().read(path, FolderReadOptions())
     oracle = gguf.GGUFReader(path)
     assert [file.path for file in model.files] == ["tiny.GGUF"]
     assert model.info.name == oracle.fields["general.name"].contents() == "TinyLlama Test"
@@ -93,11 +89,11 @@ def test_a_round_trip_file_by_file(digits: Path, tmp_path: Path) -> None:
     (digits / ".ocibridge.toml").write_text("[model]\nversion = '2'\n")
     (digits / "x.log").touch()
     form = FolderFormat()
-    model = form.read(digits, ReadOptions())
+    model = form.read(digits, FolderReadOptions())
     assert model.info.version == "2"
     assert model.warnings == ("1 file or folder ('x.log') is ignored",)
     assert fill(form.sink(tmp_path / "copy", stored_of(model), WriteOptions()), model) is None
-    again = form.read(tmp_path / "copy", ReadOptions())
+    again = form.read(tmp_path / "copy", FolderReadOptions())
     assert contents(again) == contents(model)
     assert (again.info, again.origin) == (model.info, model.origin)
     assert [(f.path, f.role, f.symlink) for f in again.files] == [(f.path, f.role, f.symlink) for f in model.files]
@@ -113,7 +109,7 @@ def test_whose_rule_wins(tmp_path: Path) -> None:
     for name in ("a.bin", "b.bin", "c.bin", "d.bin"):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / ".ocibridge.toml").write_text("[roles]\n'b*' = 'doc'\n'[bc]*' = 'dataset'\n'a*' = 'doc'\n")
-    model = FolderFormat().read(tmp_path, ReadOptions(roles=(("a.bin", Role.CODE),)))
+    model = FolderFormat().read(tmp_path, FolderReadOptions(roles=(("a.bin", Role.CODE),)))
     roles = {file.path: file.role for file in model.files}
     assert [roles[f"{name}.bin"] for name in "abcd"] == [Role.CODE, Role.DOC, Role.DATASET, Role.WEIGHT]
     assert roles[".ocibridge.toml"] is Role.WEIGHT_CONFIG
@@ -122,7 +118,7 @@ def test_whose_rule_wins(tmp_path: Path) -> None:
 def test_a_rule_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(UsageError, match=r"the rule '\[a=doc' has a '\[' without its '\]'; correct its glob"):
-        FolderFormat().read(tmp_path, ReadOptions(roles=(("[a", Role.DOC),)))
+        FolderFormat().read(tmp_path, FolderReadOptions(roles=(("[a", Role.DOC),)))
 
 
 def test_files_of_secrets_and_caches_stay_at_home(tmp_path: Path) -> None:
@@ -137,20 +133,20 @@ def test_files_of_secrets_and_caches_stay_at_home(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    model = FolderFormat().read(tmp_path, ReadOptions())
+    model = FolderFormat().read(tmp_path, FolderReadOptions())
     assert [file.path for file in model.files] == [".cache/y", "a.py"]
     assert model.warnings[0] == "5 files or folders ('.cache/huggingface', '.env', '.git', ...) are ignored"
     (tmp_path / ".ocibridgeignore").write_text("!.env\n")
-    assert ".env" in [file.path for file in FolderFormat().read(tmp_path, ReadOptions()).files]
+    assert ".env" in [file.path for file in FolderFormat().read(tmp_path, FolderReadOptions()).files]
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     with pytest.raises(FormatError, match="has no file that could be carried; check the path"):
-        FolderFormat().read(tmp_path, ReadOptions())
+        FolderFormat().read(tmp_path, FolderReadOptions())
 
 
-def test_what_it_matches_and_suits(tmp_path: Path) -> None:
+def test_what_it_matches(tmp_path: Path) -> None:
     form = FolderFormat()
     (tmp_path / "a.gguf").touch()
     (tmp_path / "a.txt").touch()
@@ -158,8 +154,7 @@ def test_what_it_matches_and_suits(tmp_path: Path) -> None:
     assert form.matches(tmp_path / "a.gguf")
     assert not form.matches(tmp_path / "a.txt")
     assert not form.matches(tmp_path / "b.gguf")
-    assert form.suits(tmp_path / "Qwen3-0.6B")
-    assert not form.suits(tmp_path / "b.gguf")
+    assert not form.suits(tmp_path / "Qwen3-0.6B"), "a folder is what has no other format's name"
 
 
 def test_code_and_pickles_are_bytes(tmp_path: Path) -> None:
@@ -173,5 +168,5 @@ def test_code_and_pickles_are_bytes(tmp_path: Path) -> None:
     for name in ("pytorch_model.bin", "model.pt", "model.safetensors", "model.gguf", "x.pkl", "x.npy"):
         (folder / name).write_bytes(pickled)
     (folder / "config.json").write_text('{"auto_map": {"AutoModel": "modeling_x.X"}}')
-    contents(FolderFormat().read(folder, ReadOptions()))
+    contents(FolderFormat().read(folder, FolderReadOptions()))
     assert not mark.exists()

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from ocibridge.formats.base import ReadOptions
 from ocibridge.formats.folder import FolderFormat
 from ocibridge.formats.folder.metadata import MAX_TEXT, describe
+from ocibridge.formats.folder.options import FolderReadOptions
 from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import DEFAULT_LIMITS, Limits
 
 
 def read(path: Path) -> Model:
-    return FolderFormat().read(path, ReadOptions())
+    return FolderFormat().read(path, FolderReadOptions())
 
 
 def config(path: Path, **values: Any) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
+from ocibridge.formats.base import ReadOptions, Sink
 from ocibridge.formats.mlsteam import MlsteamFormat
+from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import SKELETON
 from ocibridge.model import Model, ModelFile
 
@@ -50,11 +51,11 @@ def zipped(path: Path, members: Mapping[str, bytes], method: int = zipfile.ZIP_D
 
 
 def read(path: Path, *, keep: bool = False) -> Model:
-    return FORMAT.read(path, ReadOptions(keep_archive=keep))
+    return FORMAT.read(path, ReadOptions(exact=keep))
 
 
-def sink(dest: Path, model: Model, options: WriteOptions | None = None) -> Sink:
-    return FORMAT.sink(dest, stored_of(model), options or WriteOptions())
+def sink(dest: Path, model: Model, options: MlsteamWriteOptions | None = None) -> Sink:
+    return FORMAT.sink(dest, stored_of(model), options or MlsteamWriteOptions())
 
 
 def back(model: Model, dest: Path) -> str | None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import DestinationError
-from ocibridge.formats.base import WriteOptions
 from ocibridge.formats.mlsteam import deflate, rebuild
+from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import SKELETON, parse_skeleton
 from ocibridge.formats.zip import records
 from ocibridge.io.content import BytesContent
@@ -272,8 +272,8 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 
 def test_options_decide_over_the_name(tmp_path: Path) -> None:
     model = read(FIXTURES / PLAIN[0])
-    fill(sink(tmp_path / "a.mlarchive", model, WriteOptions(packed=False)), model)
-    fill(sink(tmp_path / "b", model, WriteOptions(packed=True)), model)
+    fill(sink(tmp_path / "a.mlarchive", model, MlsteamWriteOptions(packed=False)), model)
+    fill(sink(tmp_path / "b", model, MlsteamWriteOptions(packed=True)), model)
     assert (tmp_path / "a.mlarchive").is_dir()
     assert (tmp_path / "b").read_bytes() == (FIXTURES / PLAIN[0]).read_bytes()
 

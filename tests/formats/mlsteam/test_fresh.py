@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, SourceError, UsageError
-from ocibridge.formats.base import ReadOptions, Sink, WriteOptions
+from ocibridge.formats.base import Sink
 from ocibridge.formats.carton import CartonFormat
+from ocibridge.formats.carton.options import CartonReadOptions
+from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import SKELETON
 from ocibridge.io.content import BytesContent
 from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, StoredModel
@@ -29,9 +31,9 @@ def foreign(files: dict[str, bytes], info: ModelInfo = ModelInfo(name="My Model/
     )
 
 
-def target(dest: Path, model: Model, options: WriteOptions | None = None) -> Sink:
+def target(dest: Path, model: Model, options: MlsteamWriteOptions | None = None) -> Sink:
     stored = replace(stored_of(model), format=None)
-    return FORMAT.sink(dest, stored, options or WriteOptions())
+    return FORMAT.sink(dest, stored, options or MlsteamWriteOptions())
 
 
 @pytest.mark.parametrize("method", ["stored", "deflate"])
@@ -39,7 +41,7 @@ def test_a_foreign_model_gets_a_manifest_and_its_folder(tmp_path: Path, method: 
     files = {"b.gguf": b"G" * 1000, "sub/a.txt": b"1", "hooks/load.py": b"", "src/x.py": b"", "models": b"a file"}
     model = foreign(files)
     dest = tmp_path / "out.mlarchive"
-    identity = fill(target(dest, model, WriteOptions(zip_method=method)), model)
+    identity = fill(target(dest, model, MlsteamWriteOptions(zip_method=method)), model)
     found = read(dest)
     assert found.identity == identity
     assert [file.path for file in found.files] == [
@@ -86,9 +88,9 @@ def test_an_archive_that_lost_its_skeleton(tmp_path: Path) -> None:
 
 
 def test_a_carton(tmp_path: Path) -> None:
-    model = CartonFormat().read(FIXTURES / "digits.carton", ReadOptions())
+    model = CartonFormat().read(FIXTURES / "digits.carton", CartonReadOptions())
     dest = tmp_path / "out.mlarchive"
-    fill(FORMAT.sink(dest, stored_of(model), WriteOptions()), model)
+    fill(FORMAT.sink(dest, stored_of(model), MlsteamWriteOptions()), model)
     found = read(dest)
     assert contents(found)["models/digits/model/model.pt"] == contents(model)["model/model.pt"]
     assert found.info.name == "digits"
@@ -102,8 +104,8 @@ def test_the_same_model_gives_the_same_archive(tmp_path: Path) -> None:
 
 
 def test_what_the_sdk_cannot_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="compressed by zstd"):
-        target(tmp_path / "out.mlarchive", foreign({"a": b""}), WriteOptions(zip_method="zstd"))
+    with pytest.raises(UsageError, match="zip_method cannot be 'zstd'; give one of: stored, deflate"):
+        target(tmp_path / "out.mlarchive", foreign({"a": b""}), MlsteamWriteOptions(zip_method="zstd"))
 
 
 @pytest.mark.parametrize(
@@ -118,29 +120,32 @@ def test_refusals(tmp_path: Path, files: dict[str, bytes], message: str) -> None
     model = foreign(files)
     stored = replace(stored_of(model), format=None)
     with pytest.raises(FormatError, match=message):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()), model)
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()), model)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_manifest_that_is_too_large(tmp_path: Path) -> None:
     model = foreign({"manifest.json": MANIFEST})
     with pytest.raises(LimitError, match="more than the 10 accepted"):
-        fill(target(tmp_path / "out.mlarchive", model, WriteOptions(limits=Limits(metadata=10))), model)
+        fill(target(tmp_path / "out.mlarchive", model, MlsteamWriteOptions(limits=Limits(metadata=10))), model)
 
 
 def test_what_was_not_announced(tmp_path: Path) -> None:
     stored = StoredModel(None, (), False)
     model = foreign({"manifest.json": MANIFEST})
     with pytest.raises(FormatError, match="did not announce"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()), model)
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()), model)
     announced = StoredModel(None, (FileEntry("manifest.json", Role.DOC),), False)
     with pytest.raises(FormatError, match="did not arrive"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", announced, WriteOptions()), foreign({"a": b""}))
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", announced, MlsteamWriteOptions()), foreign({"a": b""}))
     with pytest.raises(FormatError, match="arrives twice"):
         twice = foreign({"a": b""})
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()), replace(twice, files=twice.files * 2))
+        fill(
+            FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()),
+            replace(twice, files=twice.files * 2),
+        )
     with pytest.raises(IntegrityError, match="not the 9 promised"):
-        with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as sink:
+        with FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()) as sink:
             sink.write("a", 9, BytesContent(b"1").open())
     assert list(tmp_path.iterdir()) == []
 
@@ -151,12 +156,12 @@ UNLOADABLE = (
 )
 
 
-def hooks_folder(folder: Path, files: dict[str, bytes] | None = None) -> WriteOptions:
+def hooks_folder(folder: Path, files: dict[str, bytes] | None = None) -> MlsteamWriteOptions:
     """Options with a folder of hooks."""
     for name, data in (files or {"load.py": LOAD}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
-    return WriteOptions(hooks=folder)
+    return MlsteamWriteOptions(hooks=folder)
 
 
 def test_hooks_of_the_user(tmp_path: Path) -> None:
@@ -236,13 +241,13 @@ def test_a_hook_of_the_model_that_was_not_announced(tmp_path: Path) -> None:
 def test_hooks_that_cannot_be_read(tmp_path: Path) -> None:
     model = foreign({"w": b""})
     with pytest.raises(SourceError, match=r"no folder .*missing to take hooks from; check what --hooks names"):
-        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=tmp_path / "missing"))
+        target(tmp_path / "out.mlarchive", model, MlsteamWriteOptions(hooks=tmp_path / "missing"))
     folder = hooks_folder(tmp_path / "h").hooks
     assert folder
     with pytest.raises(SourceError, match="no folder"):
-        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=folder / "load.py"))
+        target(tmp_path / "out.mlarchive", model, MlsteamWriteOptions(hooks=Path(folder) / "load.py"))
     with pytest.raises(LimitError, match=r"'load\.py' has \d+ bytes, more than the 10 accepted of a hook"):
-        target(tmp_path / "out.mlarchive", model, WriteOptions(hooks=folder, limits=Limits(metadata=10)))
+        target(tmp_path / "out.mlarchive", model, MlsteamWriteOptions(hooks=folder, limits=Limits(metadata=10)))
     assert [each.name for each in tmp_path.iterdir()] == ["h"]
 
 
@@ -289,7 +294,7 @@ def test_what_a_manifest_has_no_word_for(tmp_path: Path) -> None:
     )
     files = (FileEntry("a", Role.WEIGHT, 1), FileEntry("b", Role.WEIGHT, 1, symlink="a"))
     stored = StoredModel("folder", files, True, "folder:12", info)
-    with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as out:
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()) as out:
         assert out.losses == (
             UNLOADABLE,
             "the manifest of an MLSteam archive has no word for these facts, they are not kept: title 'The M', "
@@ -313,7 +318,7 @@ def test_nothing_is_lost(tmp_path: Path, info: ModelInfo) -> None:
     with target(tmp_path / "out.mlarchive", foreign({"hooks/load.py": b""}, info)) as out:
         assert out.losses == ()
     stored = StoredModel(None, (), False, None, info)
-    with FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()) as out:
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()) as out:
         assert out.losses == (
             "the archive has no hooks/load.py, unless a layer without a listing brings it: "
             + UNLOADABLE.partition(": ")[2],
@@ -322,5 +327,5 @@ def test_nothing_is_lost(tmp_path: Path, info: ModelInfo) -> None:
 
 @pytest.mark.parametrize("name", GENUINE)
 def test_a_restored_archive_loses_nothing(tmp_path: Path, name: str) -> None:
-    with FORMAT.sink(tmp_path / "out.mlarchive", stored_of(read(FIXTURES / name)), WriteOptions()) as out:
+    with FORMAT.sink(tmp_path / "out.mlarchive", stored_of(read(FIXTURES / name)), MlsteamWriteOptions()) as out:
         assert out.losses == ()

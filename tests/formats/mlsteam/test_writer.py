@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
-from ocibridge.formats.base import WriteOptions
+from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import ORIGINAL, SKELETON
 from ocibridge.io.content import BytesContent
 from ocibridge.model import Model, ModelFile, Role
@@ -83,7 +83,7 @@ def test_what_differs_is_refused_and_nothing_stays(
     broken = break_it(model)
     stored = replace(stored_of(model), complete=False, identity=broken.identity)
     with pytest.raises((IntegrityError, FormatError)):
-        fill(FORMAT.sink(tmp_path / name, stored, WriteOptions()), broken)
+        fill(FORMAT.sink(tmp_path / name, stored, MlsteamWriteOptions()), broken)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises((IntegrityError, FormatError)):
         fill(FORMAT.checker(replace(stored, files=())), broken)
@@ -121,7 +121,7 @@ def test_a_skeleton_that_lies_makes_no_archive(
     broken = reskeleton(model, change)
     stored = replace(stored_of(model), complete=False, identity=None)
     with pytest.raises((IntegrityError, FormatError)):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()), broken)
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()), broken)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,15 +130,15 @@ def test_headers_that_name_another_file_than_the_skeleton(tmp_path: Path, model:
     renamed = reskeleton(replace(model, files=files), lambda it: it["members"][-1].update(name="hooks/lead.py"))
     stored = replace(stored_of(renamed), complete=False, identity=None)
     with pytest.raises(FormatError, match="the skeleton describes another archive than its members"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, WriteOptions()), renamed)
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored, MlsteamWriteOptions()), renamed)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_archive_of_unknown_identity_needs_its_skeleton(tmp_path: Path, model: Model) -> None:
     bare = replace(without(model, SKELETON), identity=None)
     with pytest.raises(FormatError, match=r"no \.mlarchive/index\.json arrived"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored_of(bare), WriteOptions()), bare)
-    assert fill(FORMAT.sink(tmp_path / "out", stored_of(bare), WriteOptions()), bare) is None
+        fill(FORMAT.sink(tmp_path / "out.mlarchive", stored_of(bare), MlsteamWriteOptions()), bare)
+    assert fill(FORMAT.sink(tmp_path / "out", stored_of(bare), MlsteamWriteOptions()), bare) is None
 
 
 def test_a_skeleton_that_lies_about_the_whole_is_equivalent_at_best(tmp_path: Path, model: Model) -> None:
@@ -150,7 +150,7 @@ def test_a_skeleton_that_lies_about_the_whole_is_equivalent_at_best(tmp_path: Pa
     )
     for number, change in enumerate(changes):
         dest = tmp_path / f"{number}.mlarchive"
-        target = FORMAT.sink(dest, replace(stored_of(model), complete=False), WriteOptions())
+        target = FORMAT.sink(dest, replace(stored_of(model), complete=False), MlsteamWriteOptions())
         assert fill(target, reskeleton(model, change)) == model.identity
         assert target.note == "equivalent"
         assert read(dest).identity == model.identity
@@ -163,7 +163,7 @@ def test_a_dangerous_manifest_does_not_come_out(tmp_path: Path, model: Model, na
     bare = without(broken, SKELETON)
     for each, known in ((broken, stored_of(model)), (bare, replace(stored_of(bare), format=None))):
         with pytest.raises(FormatError, match=r"the cleanup pattern '\.\./\.\./home' leaves the package"):
-            fill(FORMAT.sink(tmp_path / name, replace(known, complete=False), WriteOptions()), each)
+            fill(FORMAT.sink(tmp_path / name, replace(known, complete=False), MlsteamWriteOptions()), each)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,7 +179,10 @@ def test_the_original_must_be_the_original(tmp_path: Path) -> None:
     for broken in (changed(model, ORIGINAL, other), without(model, ORIGINAL)):
         for name in ("out.mlarchive", "out"):
             with pytest.raises(IntegrityError):
-                fill(FORMAT.sink(tmp_path / name, replace(stored_of(model), complete=False), WriteOptions()), broken)
+                fill(
+                    FORMAT.sink(tmp_path / name, replace(stored_of(model), complete=False), MlsteamWriteOptions()),
+                    broken,
+                )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -189,13 +192,16 @@ def test_the_original_must_have_the_members_that_arrive(tmp_path: Path) -> None:
     sha256 = read(FIXTURES / PLAIN[1], keep=True).files[1].sha256
     broken = reskeleton(changed(model, ORIGINAL, data), lambda it: it.update(sha256=sha256))
     with pytest.raises(IntegrityError, match="the archive and its members differ"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", replace(stored_of(model), complete=False), WriteOptions()), broken)
+        fill(
+            FORMAT.sink(tmp_path / "out.mlarchive", replace(stored_of(model), complete=False), MlsteamWriteOptions()),
+            broken,
+        )
 
 
 def test_limits(tmp_path: Path, model: Model) -> None:
     for name in ("out.mlarchive", "out"):
         with pytest.raises(LimitError, match="more than the 100 accepted"):
-            fill(sink(tmp_path / name, model, WriteOptions(limits=Limits(metadata=100))), model)
+            fill(sink(tmp_path / name, model, MlsteamWriteOptions(limits=Limits(metadata=100))), model)
 
 
 class Cut(io.RawIOBase):
@@ -232,7 +238,10 @@ def test_who_lost_the_line_may_try_again(tmp_path: Path, model: Model, step: int
 def test_an_original_that_the_skeleton_does_not_know(tmp_path: Path, model: Model) -> None:
     broken = replace(model, files=added(model, ORIGINAL, b"x").files[::-1])
     with pytest.raises(FormatError, match="should not be there"):
-        fill(FORMAT.sink(tmp_path / "out.mlarchive", replace(stored_of(model), complete=False), WriteOptions()), broken)
+        fill(
+            FORMAT.sink(tmp_path / "out.mlarchive", replace(stored_of(model), complete=False), MlsteamWriteOptions()),
+            broken,
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -241,7 +250,7 @@ def test_what_exists_is_replaced_only_if_asked(tmp_path: Path, model: Model) -> 
     dest.write_bytes(b"old")
     with pytest.raises(DestinationError, match="it exists"):
         sink(dest, model)
-    fill(sink(dest, model, WriteOptions(force=True)), model)
+    fill(sink(dest, model, MlsteamWriteOptions(force=True)), model)
     assert dest.read_bytes() == DIGITS.read_bytes()
     assert list(tmp_path.iterdir()) == [dest]
 
@@ -255,7 +264,7 @@ def test_unsafe_names_are_refused(tmp_path: Path, model: Model) -> None:
         for path in ("../x", "/x", "a\\b", "models/labels.TXT"):
             with pytest.raises(OcibridgeError):
                 fill(
-                    FORMAT.sink(tmp_path / name, replace(stored_of(model), complete=False), WriteOptions()),
+                    FORMAT.sink(tmp_path / name, replace(stored_of(model), complete=False), MlsteamWriteOptions()),
                     added(model, path),
                 )
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ocibridge.errors import SourceError
-from ocibridge.formats.base import ReadOptions, WriteOptions
-from ocibridge.formats.ollama import OllamaName, OllamaSink, read_ollama
+from ocibridge.formats.base import WriteOptions
+from ocibridge.formats.ollama.names import OllamaName
+from ocibridge.formats.ollama.options import OllamaReadOptions
+from ocibridge.formats.ollama.reader import read_ollama
+from ocibridge.formats.ollama.writer import OllamaSink
 from ocibridge.io.content import BytesContent, Content
 from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, StoredModel
 from ocibridge.oci import Descriptor
@@ -97,11 +100,11 @@ def manifest(blobs: Blobs, rows: Iterable[Row], config: Mapping[str, Any] | None
 
 
 def model(
-    rows: Iterable[Row], config: Mapping[str, Any] | None = None, options: ReadOptions | None = None, **extra: Any
+    rows: Iterable[Row], config: Mapping[str, Any] | None = None, options: OllamaReadOptions | None = None, **extra: Any
 ) -> Model:
     """The model of a manifest with these rows."""
     blobs = Blobs()
-    return read_ollama(manifest(blobs, rows, config, **extra), NAME, blobs, options or ReadOptions())
+    return read_ollama(manifest(blobs, rows, config, **extra), NAME, blobs, options or OllamaReadOptions())
 
 
 def foreign(files: Mapping[str, bytes], **info: Any) -> Model:

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import IntegrityError, LimitError, SourceError
-from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.ollama import LocalOllama, OllamaName, local, models_dir, parse_ollama_name, read_local
+from ocibridge.formats.ollama import local
+from ocibridge.formats.ollama.local import LocalOllama, models_dir, read_local
+from ocibridge.formats.ollama.names import OllamaName, parse_ollama_name
+from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.oci import Descriptor
 from ocibridge.settings import Limits
 
 from .samples import MODELS
 
-OPTIONS = ReadOptions()
+OPTIONS = OllamaReadOptions()
 BLOB = "sha256:5e22d74c95d881f3c6920537511ddf65838199a541aceaf8e4149f675f1a4ff1"
 
 
@@ -70,7 +72,7 @@ def test_models_that_are_not_there(mine: Path) -> None:
     with pytest.raises(SourceError, match="OLLAMA_MODELS"):
         read_local("x", OPTIONS, mine / "nowhere")
     with pytest.raises(LimitError):
-        read_local("tinyllama-test", ReadOptions(limits=Limits(manifest=50)), mine)
+        read_local("tinyllama-test", OllamaReadOptions(limits=Limits(manifest=50)), mine)
 
 
 def test_blobs(mine: Path) -> None:

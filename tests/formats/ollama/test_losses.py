@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.ollama import read_local
+from ocibridge.formats.ollama.local import read_local
+from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.model import Model
 from ocibridge.settings import MiB
 
@@ -59,7 +59,7 @@ def test_the_sentence_agrees_with_the_manifest(tmp_path: Path) -> None:
         IDENTITY,
     )
     fill(out, source)
-    assert [file.path for file in read_local("m", ReadOptions(), tmp_path).files[2:]] == [
+    assert [file.path for file in read_local("m", OllamaReadOptions(), tmp_path).files[2:]] == [
         *("model.gguf", "ollama/template", "LICENSE"),
     ]
 
@@ -81,7 +81,7 @@ def test_files_that_are_not_all_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_restored_model_loses_nothing(tmp_path: Path, store: Path, name: str) -> None:
-    source = read_local(name, ReadOptions(), store)
+    source = read_local(name, OllamaReadOptions(), store)
     assert losses(tmp_path, source) == ()
     assert losses(tmp_path, source, format=None) == ()
     assert losses(tmp_path, source, files=(entry("README.md"),), complete=False) == ()

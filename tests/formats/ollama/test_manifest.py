@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, LimitError, OcibridgeError
-from ocibridge.formats.ollama import parse_media_type, parse_ollama_config, parse_ollama_manifest
-from ocibridge.formats.ollama.manifest import strip_from
+from ocibridge.formats.ollama.manifest import parse_ollama_config, parse_ollama_manifest, strip_from
+from ocibridge.formats.ollama.mediatype import parse_media_type
 
 from .samples import DOCKER, MODELS, P
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import InvalidReference
-from ocibridge.formats.ollama import OllamaName, parse_ollama_name, parse_ollama_url
+from ocibridge.formats.ollama.names import OllamaName, parse_ollama_name, parse_ollama_url
 
 
 @pytest.mark.parametrize(

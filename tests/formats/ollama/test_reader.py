@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
-from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.ollama import original_manifest, read_local, read_ollama
+from ocibridge.formats.ollama.local import read_local
+from ocibridge.formats.ollama.options import OllamaReadOptions
+from ocibridge.formats.ollama.original import original_manifest
+from ocibridge.formats.ollama.reader import read_ollama
 from ocibridge.io.content import BytesContent, Content, read_all
 from ocibridge.model import Role
 from ocibridge.oci import Descriptor
@@ -24,7 +26,7 @@ from ocibridge.settings import Limits
 from ..build import contents
 from .samples import GGUF, MODELS, NAME, Blobs, P, Row, foreign, gguf, manifest, model
 
-OPTIONS = ReadOptions()
+OPTIONS = OllamaReadOptions()
 CONTAINER = json.dumps({"w": {"dtype": "F16", "shape": [2, 30], "data_offsets": [0, 120]}}).encode()
 CONTAINER = len(CONTAINER).to_bytes(8, "little") + CONTAINER + bytes(120)
 MAIN: Row = ("model", GGUF)
@@ -183,7 +185,7 @@ def test_a_config_that_is_not_the_blob() -> None:
         with pytest.raises(IntegrityError):
             read_ollama(data, NAME, blobs, OPTIONS)
     with pytest.raises(LimitError):
-        read_ollama(data, NAME, blobs, ReadOptions(limits=Limits(config=5)))
+        read_ollama(data, NAME, blobs, OllamaReadOptions(limits=Limits(config=5)))
 
 
 def test_what_cannot_be_read_is_carried_with_a_warning() -> None:
@@ -235,7 +237,7 @@ def test_local_paths_in_from_are_told() -> None:
 
 
 def test_from_is_stripped_on_demand(store: Path) -> None:
-    options = ReadOptions(strip_from=True)
+    options = OllamaReadOptions(strip_from=True)
     plain = read_local("mylab/tinyllama-test:q8", OPTIONS, store)
     stripped = read_local("mylab/tinyllama-test:q8", options, store)
     assert plain.identity != stripped.identity

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import FormatError
-from ocibridge.formats.base import ReadOptions
-from ocibridge.formats.ollama import read_local
+from ocibridge.formats.ollama.local import read_local
+from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.formats.ollama.synthesis import human_number
 from ocibridge.io.content import read_all
 from ocibridge.model import Model
@@ -24,7 +24,7 @@ CLIP = gguf(general__type="mmproj", general__architecture="clip")
 def pull(source: Model, root: Path) -> Model:
     """The model after a way through a sink and our own reader."""
     identity = fill(sink("m", source, root), source)
-    found = read_local("m", ReadOptions(), root)
+    found = read_local("m", OllamaReadOptions(), root)
     assert found.identity == identity
     assert found.warnings == ()
     return found

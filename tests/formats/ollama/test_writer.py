@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, InvalidReference, LimitError
-from ocibridge.formats.base import ReadOptions, WriteOptions
-from ocibridge.formats.ollama import LocalOllama, OllamaSink, parse_ollama_name, read_local
+from ocibridge.formats.base import WriteOptions
+from ocibridge.formats.ollama.local import LocalOllama, read_local
+from ocibridge.formats.ollama.names import parse_ollama_name
+from ocibridge.formats.ollama.options import OllamaReadOptions
+from ocibridge.formats.ollama.writer import OllamaSink
 from ocibridge.io.content import BytesContent, read_all
 from ocibridge.model import Model
 from ocibridge.settings import Limits
@@ -24,7 +27,7 @@ from ocibridge.settings import Limits
 from ..build import fill, stored_of
 from .samples import IDENTITY, MODELS, entry, sink, tree
 
-OPTIONS = ReadOptions()
+OPTIONS = OllamaReadOptions()
 
 
 def restore(source: Model, name: str, root: Path, *, vouched: bool = False, reverse: bool = False, **more: Any) -> str:

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of models of Ollama."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...options import option
+from ..options import ReadOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class OllamaReadOptions(ReadOptions):
+    """How a model of Ollama is read."""
+
+    strip_from: bool = option(
+        False, help="leave the 'from' fields out of an Ollama manifest, which may hold local paths; its ID changes"
+    )

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that every format has; each format declares its own in a subclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..options import Options
+from ..settings import DEFAULT_LIMITS, Limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(Options):
+    """How a source is read.
+
+    Attributes:
+        exact: Whether an archive is carried as it is, so that a restoration is exact everywhere; see `Format.exact`.
+        limits: See `ocibridge.settings.Limits`.
+    """
+
+    exact: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(Options):
+    """How a target is written.
+
+    Attributes:
+        packed: Whether an archive is written (true) or a folder (false); None decides by the name of the target.
+        force: Whether an existing target may be replaced.
+        key: Names what will arrive, such as the digest of its manifest, so that what a killed process has left of it
+            is taken up; None begins anew each time.
+        limits: See `ocibridge.settings.Limits`.
+    """
+
+    packed: bool | None = None
+    force: bool = False
+    key: str | None = None
+    limits: Limits = DEFAULT_LIMITS

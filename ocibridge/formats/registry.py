@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The formats there are: one table, and what other packages add (entry points of the group `ocibridge.formats`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import UsageError
+from ..options import Options, fields_of
+from ..plugins import plugins
+from .format import Address, AnyFormat, Format
+
+GROUP = "ocibridge.formats"
+FOLDER = "folder"
+
+_TABLE = {
+    "carton": "carton:CartonFormat",
+    "mlarchive": "mlsteam:MlsteamFormat",
+    "ollama": "ollama:OllamaFormat",
+    FOLDER: "folder:FolderFormat",
+}
+"""Module and class of each format; the most specific first."""
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+@cache
+def _built_in(name: str) -> AnyFormat:
+    module, _, kind = _TABLE[name].partition(":")
+    found = getattr(import_module(f".{module}", __package__), kind)()
+    assert isinstance(found, Format)
+    return found
+
+
+def added_formats() -> tuple[AnyFormat, ...]:
+    """The formats of other packages."""
+    return plugins(GROUP, Format, frozenset(_TABLE))  # type: ignore[type-abstract]
+
+
+def formats() -> Iterator[AnyFormat]:
+    """Every format, the most specific first; each is loaded when it is reached."""
+    yield from (_built_in(name) for name in _TABLE if name != FOLDER)
+    yield from added_formats()
+    yield _built_in(FOLDER)  # which takes any folder
+
+
+def format_named(name: str | None) -> AnyFormat | None:
+    """The format of this name, if there is one."""
+    if name in _TABLE:
+        return _built_in(name)
+    return next((each for each in added_formats() if each.name == name), None)
+
+
+def format_of(path: Path) -> AnyFormat | None:
+    """The first format that recognises what is at `path`."""
+    return next((each for each in formats() if each.matches(path)), None)
+
+
+def format_for(target: Path) -> AnyFormat | None:
+    """The format whose files have the suffix of this name."""
+    return next((each for each in formats() if each.suits(target)), None) if target.suffix else None
+
+
+def address_of(text: str) -> Address[Any, Any] | None:
+    """What a text stands for that begins with the scheme of a format, such as `ollama:NAME`.
+
+    Raises:
+        InvalidReference: it begins so, and breaks the rules of the format.
+    """
+    scheme, colon, _ = text.partition(":")
+    if not colon or not scheme.isidentifier():
+        return None
+    found = next((each for each in formats() if each.scheme == scheme), None)
+    return found.address(text) if found else None
+
+
+def fitting(kind: type[OptionsT], given: Options | Mapping[str, Any], subject: str) -> OptionsT:
+    """Options that a format takes, of those that were given.
+
+    Args:
+        kind: Its `read_options` or `write_options`.
+        given: Such options; or those of another format, of which none may be set that this one has not; or any by name.
+        subject: What is read or written, for messages.
+
+    Raises:
+        UsageError: an option is for another format.
+    """
+    if isinstance(given, kind) and type(given) is kind:
+        return given
+    values = {each.name: getattr(given, each.name) for each in fields(given)} if isinstance(given, Options) else given
+    known = {each.name for each in fields(kind)}
+    for name, value in values.items():
+        if name not in known:
+            _refuse_foreign(name, value, subject)
+    return kind(**{name: value for name, value in values.items() if name in known})
+
+
+def _refuse_foreign(name: str, value: Any, subject: str) -> None:
+    """Refuse an option of another format, unless it is not set."""
+    for each in formats():
+        for said in (*fields_of(each.read_options), *fields_of(each.write_options)):
+            if said.name == name and value and value != said.default:
+                raise UsageError(
+                    f"{said.flags[0]} is for {each.label}, and {subject} is none", hint=f"leave out {said.flags[0]}"
+                )
+            if said.name == name:
+                return
+    raise UsageError(f"no format has an option {name}", hint="correct its name, or leave it out")
