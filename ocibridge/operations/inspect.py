@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING
 
 from ..oci import Reference
-from ..stores.opening import open_store
 from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
 from .options import InspectOptions
 from .sources import open_source, subject_of
@@ -40,6 +39,7 @@ def inspect(
     if not isinstance(found, Reference):
         with open_source(found, options, registry) as (model, _):
             return path_report(str(found), model)
+    from ..stores.opening import open_store
     from .artifacts import fetch_artifact
 
     with open_store(found, registry) as store:
