@@ -21,7 +21,7 @@ from ..io.content import BytesContent, Content
 from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
-from ..operations.copy import carry_companions
+from ..operations.copy import copy_companions
 from ..paths import show
 from ..stores.base import Store
 from ..stores.bundle import BundleWriter
@@ -124,14 +124,14 @@ def pack(
     with ExitStack() as stack:
         writer = stack.enter_context(BundleWriter(path, volume_size, force))
         sources = _open(wanted.values(), registry, stack)
-        shared = CopySession()
+        session = CopySession()
         workers = Workers(concurrency, progress, list(sources.values()))
         progress.plan("reading", len(wanted), 0)
 
         def read(item: tuple[Name, Reference]) -> tuple[list[_PackItem], list[str]]:
             task = Task("reading", item[0].text, 0)
             with reported(progress, task):
-                return _contents(*item, sources[item[1].name], options, shared, companions, known)
+                return _contents(*item, sources[item[1].name], options, session, companions, known)
 
         items = workers.map(read, list(wanted.items()))
         found = {each.name.text: each for every, _ in items for each in every}
@@ -224,17 +224,17 @@ def _contents(
     reference: Reference,
     source: Store,
     options: CopyOptions,
-    shared: CopySession,
+    session: CopySession,
     companions: bool,
     known: Inventory,
 ) -> tuple[list[_PackItem], list[str]]:
     """Return the names to pack for a reference, and warnings; no blob is fetched."""
     recorder = ManifestRecorder(f"the contents of {name.text}", source.limits)
-    copier = GraphCopier(source, recorder, options, shared)
-    copied = [copier.carry(reference.version, name.tag)]
+    copier = GraphCopier(source, recorder, options, session)
+    copied = [copier.copy(reference.version, name.tag)]
     if companions and name.tag is not None:
         tagged = replace(reference, tag=name.tag, digest=None)
-        copied += [each for _, each in carry_companions(copier, tagged, tagged, copied[0])]
+        copied += [each for _, each in copy_companions(copier, tagged, tagged, copied[0])]
     named = [
         (Name(f"{name.repository}:{tag}" if name.repository else tag, name.repository, tag), tag)
         for tag in recorder.tags()

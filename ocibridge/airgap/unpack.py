@@ -117,8 +117,8 @@ def unpack(
     roots = _roots(bundle, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
-        shared = CopySession()
-        expected = _check_rest(bundle, roots, targets, shared, Workers(concurrency, progress))
+        session = CopySession()
+        expected = _check_rest(bundle, roots, targets, session, Workers(concurrency, progress))
         many = len(roots) >= concurrency
         options = CopyOptions(full=full, concurrency=1 if many else concurrency)
         # By digest, the archive is one repository.
@@ -129,8 +129,8 @@ def unpack(
         def restore(item: tuple[_Root, Store]) -> CopyResult:
             root, store = item
             with reported(progress, Task(_PHASE, root.name.text, 0)):
-                copier = GraphCopier(whole, store, options, shared, Within(progress))
-                return copier.carry(root.digest, root.name.tag)
+                copier = GraphCopier(whole, store, options, session, Within(progress))
+                return copier.copy(root.digest, root.name.tag)
 
         workers = Workers(concurrency if many else 1, progress, stores)
         copied = workers.map(restore, list(zip(roots, stores, strict=True)))
@@ -239,7 +239,7 @@ class _Targets:
 
 
 def _check_rest(
-    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, shared: CopySession, workers: Workers
+    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, session: CopySession, workers: Workers
 ) -> dict[str, Store]:
     """Ask the target for the blobs that the archive lacks; return a repository for each digest.
 
@@ -261,7 +261,7 @@ def _check_rest(
         for repository in dict.fromkeys((root.repository, *root.places)):
             store = targets.store(repository)
             if store.has_blob(blob):
-                shared.presence(store, blob.digest).homes[store.name] = store
+                session.presence(store, blob.digest).homes[store.name] = store
                 return store
         return None
 

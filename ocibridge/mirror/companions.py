@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge on the way: what the target gets beside, or instead of, what the source has.
+"""Translations and companions: what the target gets instead of, or beside, what the source has.
 
 What makes it is imported when a job asks for it, as few do.
 """
@@ -12,7 +12,8 @@ from .. import settings
 from ..errors import FormatError
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, Descriptor, Reference
 from ..stores.base import Store
-from ..transfer import DigestCache, Progress
+from ..transfer import Progress
+from ..transfer.session import CopySession
 from .storepool import StorePool
 
 if TYPE_CHECKING:
@@ -26,25 +27,38 @@ _CONCURRENCY = 2
 """Layers of one model that are wrapped at the same time; several models are worked on beside it."""
 
 
-def reworded(entry: Entry, source: Reference, target: Reference, sites: StorePool, progress: Progress) -> ConvertReport:
+def translate(
+    entry: Entry, source: Reference, target: Reference, stores: StorePool, session: CopySession, progress: Progress
+) -> ConvertReport:
     """Bring an artifact to the target in the dialect that the job asks for.
 
     Raises:
         OcibridgeError: see `ocibridge.convert`.
     """
     from ..operations.artifacts import fetch_artifact
-    from ..operations.convert import plan_rewording, reword_into
+    from ..operations.translate import plan_translation, publish_translation
 
     assert entry.dialect is not None
-    store = sites.store(source)
+    store = stores.store(source)
     fetched = fetch_artifact(store, source)
-    plan = plan_rewording(fetched, store, entry.dialect, _CONCURRENCY, progress)
-    place = sites.store(target, create=True)
-    with DigestCache(None) as cache:
-        return reword_into(plan, fetched, store, source, place, target, entry.dialect, cache, _CONCURRENCY, progress)
+    plan = plan_translation(fetched, store, entry.dialect)
+    return publish_translation(
+        plan,
+        fetched,
+        store,
+        source,
+        stores.store(target, create=True),
+        target,
+        entry.dialect,
+        session=session,
+        concurrency=_CONCURRENCY,
+        progress=progress,
+    )
 
 
-def bridge(entry: Entry, target: Reference, sites: StorePool, progress: Progress) -> list[str]:
+def publish_companions(
+    entry: Entry, target: Reference, stores: StorePool, session: CopySession, progress: Progress
+) -> list[str]:
     """Make the companions that the job asks for beside an artifact that has come to the target.
 
     One that is there and belongs to this artifact is left as it is, and what is no model has none.
@@ -60,15 +74,14 @@ def bridge(entry: Entry, target: Reference, sites: StorePool, progress: Progress
     from ..operations.ollama import stored_companion
     from ..volume.prepare import checked_artifact
 
-    store = sites.store(target)
+    store = stores.store(target)
     fetched = _model(store, target)
     if fetched is None:
         return []
     made = []
     if "image" in entry.also and not _has_image(store, target, fetched.descriptor):
         checked = checked_artifact(store, target, _CONCURRENCY, progress)
-        with DigestCache(None) as cache:
-            made.append(_image(checked, store, target, cache, progress))
+        made.append(_image(checked, store, target, session, progress))
     if "ollama" in entry.also and (fetched.artifact.model.format == "ollama"):
         companion = stored_companion(fetched, store, target)
         there = store.head(companion.reference.version)
@@ -78,7 +91,7 @@ def bridge(entry: Entry, target: Reference, sites: StorePool, progress: Progress
     return made
 
 
-def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache, progress: Progress) -> str:
+def _image(fetched: Fetched, store: Store, target: Reference, session: CopySession, progress: Progress) -> str:
     from ..operations.image import companion_reference
     from ..volume.prepare import prepare_into
 
@@ -90,7 +103,7 @@ def _image(fetched: Fetched, store: Store, target: Reference, cache: DigestCache
         store,
         place,
         settings.PLATFORMS,
-        cache=cache,
+        session=session,
         concurrency=_CONCURRENCY,
         progress=progress,
     )

@@ -19,7 +19,7 @@ from ..transfer.graph import Node, read_node
 from ..transfer.progress import Within
 from ..transfer.session import CopySession
 from ..transfer.throttle import Throttle
-from .companions import bridge, reworded
+from .companions import publish_companions, translate
 from .facts import traits_of
 from .jobs.filters import wants_model
 from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
@@ -100,7 +100,7 @@ class Worker:
         job: The job.
         on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
         progress: Told what happens.
-        noted: Blobs that an interrupted run has brought; see `CopySession`.
+        journalled: Blobs that an interrupted run has brought; see `CopySession`.
     """
 
     def __init__(
@@ -108,20 +108,20 @@ class Worker:
         job: Job,
         on_blob: Callable[[str, int, str, str], None] | None = None,
         progress: Progress | None = None,
-        noted: Collection[tuple[str, str]] = frozenset(),
+        journalled: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
         self.job = job
         self.progress = Within(progress or Progress())
         self.sites = StorePool(job)
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
         throttle = self._throttle.take if self._throttle else None
-        self._shared = CopySession(
-            on_blob, throttle, noted, lambda name: self.sites.store(parse_reference(f"{name}:x"))
+        self._session = CopySession(
+            on_blob, throttle, journalled, lambda name: self.sites.store(parse_reference(f"{name}:x"))
         )
 
     def listed(self, store: Store, tags: Sequence[str]) -> None:
         """Take note of all tags of a source."""
-        self._shared.listed(store, tags)
+        self._session.listed(store, tags)
 
     # Planning.
 
@@ -139,7 +139,7 @@ class Worker:
         elif case.equal and case.vouched:
             action, reason = "skip", IN_STEP
         else:
-            found = self._carrier(case).missing(case.wanted)
+            found = self._copier(case).plan(case.wanted)
             moves = Moves.of(found)
             if case.equal and not (moves.copied or moves.mounted):
                 action, reason = "skip", IN_STEP
@@ -192,14 +192,14 @@ class Worker:
             )
         reason = _why(case)
         if case.entry.dialect:
-            return self._reword(case, reason)
+            return self._translate(case, reason)
         self._back_up(case, self._replaced(case))
         total, rounds = Moves(), 0
         while True:
             started = time.monotonic()
-            carried = self._carrier(case).carry(case.wanted, case.target.tag)
-            total, rounds = Moves.sum([total, Moves.of(carried)]), rounds + 1
-            said.update(dict.fromkeys(carried.warnings))
+            copied = self._copier(case).copy(case.wanted, case.target.tag)
+            total, rounds = Moves.sum([total, Moves.of(copied)]), rounds + 1
+            said.update(dict.fromkeys(copied.warnings))
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
                 break
             again = self._head(case.source)
@@ -207,7 +207,7 @@ class Worker:
                 break
             case = self._look(unit)
             reason = "the source moved meanwhile"
-        also = bridge(case.entry, case.target, self.sites, self.progress)
+        also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
         moved = total.copied + total.mounted + total.manifests
         if case.equal and not moved and not also:
             return _item(case, "skipped", IN_STEP, total)
@@ -215,12 +215,14 @@ class Worker:
             reason = "blobs or referrers were missing at the target"
         return _item(case, "copied", reason, total, also)
 
-    def _reword(self, case: _Case, reason: str) -> MirrorItem:
+    def _translate(self, case: _Case, reason: str) -> MirrorItem:
         if case.equal and case.vouched:
-            also = bridge(case.entry, case.target, self.sites, self.progress)
+            also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
             return _item(case, "copied" if also else "skipped", IN_STEP, also=also)
         old = self._replaced(case)
-        done = reworded(case.entry, case.source.pinned(case.digest), case.target, self.sites, self.progress)
+        done = translate(
+            case.entry, case.source.pinned(case.digest), case.target, self.sites, self._session, self.progress
+        )
         moves = Moves()
         for layer in done.layers:
             how = {"uploaded": "copied", "mounted": "mounted", "skipped": "present"}[layer.action]
@@ -230,7 +232,7 @@ class Worker:
         if not same:
             # Only now is it known that the tag has another manifest than before.
             self._back_up(case, old)
-        also = bridge(case.entry, case.target, self.sites, self.progress)
+        also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
         if same and not (moves.copied or moves.mounted or also):
             item = _item(case, "skipped", IN_STEP, moves)
         else:
@@ -243,7 +245,7 @@ class Worker:
     def _look(self, unit: Unit) -> _Case:
         entry = self.job.entries[unit.entry]
         source, target = parse_reference(unit.source), parse_reference(unit.target)
-        new = self._shared.found_new(target.name)
+        new = self._session.found_new(target.name)
         there = None if new else self._head(target)
         digest, root = unit.digest or source.digest, None
         if digest is None and new:
@@ -286,7 +288,7 @@ class Worker:
             tag = backup_tag(case.entry.backup, case.target)
             self.sites.store(case.target).push_manifest(old[1], old[0].media_type, tag)
 
-    def _carrier(self, case: _Case) -> GraphCopier:
+    def _copier(self, case: _Case) -> GraphCopier:
         entry = case.entry
         options = CopyOptions(
             platforms=tuple(entry.platforms),
@@ -297,7 +299,7 @@ class Worker:
         )
         source: Store = self.sites.store(case.source)
         target: Store = self.sites.store(case.target, create=True)
-        return GraphCopier(source, target, options, self._shared, self.progress)
+        return GraphCopier(source, target, options, self._session, self.progress)
 
     def interrupt(self) -> None:
         """Wake all threads that wait for a store, or for their share of the bandwidth."""

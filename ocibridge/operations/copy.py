@@ -88,10 +88,10 @@ def copy(
             with naming_tags(home, origin.version):
                 home.resolve(origin.version)  # what is not there makes no new layout
         place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
-        carrier = GraphCopier(home, place, graph, CopySession(), progress)
+        copier = GraphCopier(home, place, graph, CopySession(), progress)
         with place.batch():
-            root = carrier.carry(origin.version, goal.tag)
-            found = carry_companions(carrier, origin, goal, root) if options.companions else []
+            root = copier.copy(origin.version, goal.tag)
+            found = copy_companions(copier, origin, goal, root) if options.companions else []
         warnings = dict.fromkeys([*root.warnings, *(text for _, each in found for text in each.warnings)])
         return _report(origin, goal, root, found, [*warnings, *dict.fromkeys([*home.warnings, *place.warnings])])
 
@@ -105,8 +105,8 @@ def _goal(origin: Reference, target: Reference) -> Reference:
     return replace(target, tag=origin.tag or origin.version)
 
 
-def carry_companions(
-    carrier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult
+def copy_companions(
+    copier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult
 ) -> list[tuple[str, CopyResult]]:
     """Copy what stands beside the model, as far as it is this model's."""
     tag = origin.tag or (None if origin.digest else origin.version)
@@ -118,9 +118,9 @@ def carry_companions(
             new = parse_reference(f"{replace(goal, tag=None)}:{goal.tag}{suffix}")
         except InvalidReference:
             continue  # so long a tag has no companion
-        there = carrier.source.head(tag + suffix)
-        if there is not None and _belongs(carrier.source, there.digest, root.descriptor.digest):
-            found.append((kind, carrier.carry(there.digest, new.tag)))
+        there = copier.source.head(tag + suffix)
+        if there is not None and _belongs(copier.source, there.digest, root.descriptor.digest):
+            found.append((kind, copier.copy(there.digest, new.tag)))
     return found
 
 

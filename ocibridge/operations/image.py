@@ -13,14 +13,14 @@ from ..dialects.image import Image, ImageLayer, image_layer, image_of, parse_pla
 from ..dialects.packing import ROLE_ORDER, Packed, pack, under
 from ..dialects.reading import StoredArtifact
 from ..errors import LimitError
-from ..io.content import BytesContent, Content
+from ..io.content import Content
 from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan, StoredLayer
 from ..model import ModelFile
 from ..oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Reference, parse_reference
 from ..stores.base import Store
 from ..stores.content import BlobContent
-from ..transfer import DigestCache, LayerAction, LayerBytes, Progress, Workers, publish
-from ..transfer.uploads import SKIPPED, Uploads
+from ..transfer import DigestCache, LayerAction, Progress, publish
+from ..transfer.session import CopySession
 from .artifacts import Fetched, fetch_artifact
 from .reports import AlsoReport
 
@@ -96,6 +96,7 @@ def publish_image(
     platforms: Sequence[str],
     max_layers: int = settings.MAX_LAYERS,
     contents: Mapping[str, Content] | None = None,
+    session: CopySession | None = None,
     cache: DigestCache | None = None,
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
@@ -113,6 +114,7 @@ def publish_image(
         platforms: From `parse_platforms`.
         max_layers: Layers that it may have.
         contents: Bytes of files by their path in the model, where they are nearer than `source`.
+        session: What is known in this run.
         cache: Digests found in earlier runs.
         concurrency: Blobs that move at the same time.
         progress: Told what happens.
@@ -123,31 +125,39 @@ def publish_image(
         IntegrityError: a byte is not what was promised.
         StoreError: one of the stores refused something.
     """
-    artifact, progress = fetched.artifact, progress or Progress()
-    parts = _parts(artifact, source, contents or {}, max_layers, str(fetched.descriptor.digest))
-    stored = [each for each in parts if isinstance(each, StoredLayer)]
-    packed = [each for each in parts if isinstance(each, Packed)]
-    actions = _carry(stored, source, target, concurrency, progress)
+    parts = _parts(fetched.artifact, source, contents or {}, max_layers, str(fetched.descriptor.digest))
     images: list[Image] = []
 
-    def seal(digests: Sequence[LayerDigests]) -> BuiltManifest:
+    def build(digests: Sequence[LayerDigests]) -> BuiltManifest:
         found = iter(digests)
         layers = [image_layer(each) if isinstance(each, StoredLayer) else _made(each, next(found)) for each in parts]
-        images.append(image_of(layers, platforms, fetched.descriptor))
-        first = images[-1].platforms[0]
-        made = [each.descriptor for each, part in zip(layers, parts, strict=True) if isinstance(part, Packed)]
-        return BuiltManifest(first.manifest, MEDIA_TYPE_MANIFEST, first.config, first.config_descriptor, tuple(made))
+        image = image_of(layers, platforms, fetched.descriptor)
+        images.append(image)
+        return BuiltManifest(
+            image.index,
+            MEDIA_TYPE_INDEX,
+            b"",
+            None,
+            image.layers,
+            fetched.descriptor,
+            tuple(
+                BuiltManifest(each.manifest, MEDIA_TYPE_MANIFEST, each.config, each.config_descriptor, image.layers)
+                for each in image.platforms
+            ),
+        )
 
-    draft = ManifestPlan(tuple(each.layer for each in packed), seal)
-    made = publish(draft, target, None, concurrency=concurrency, progress=progress, cache=cache).layers
-    image = images[-1]
-    for each in image.platforms[1:]:
-        if not target.has_blob(each.config_descriptor):
-            target.push_blob(each.config_descriptor, BytesContent(each.config))
-        target.push_manifest(each.manifest, MEDIA_TYPE_MANIFEST, None)
-    target.push_manifest(image.index, MEDIA_TYPE_INDEX, tag)
-    happened = {each.descriptor.digest: each.action for each in made} | actions
-    return PublishedImage(image, tuple(LayerAction(each, happened[each.digest]) for each in image.layers))
+    plan = ManifestPlan(tuple(each if isinstance(each, StoredLayer) else each.layer for each in parts), build)
+    done = publish(
+        plan,
+        target,
+        tag,
+        source=source,
+        session=session,
+        concurrency=concurrency,
+        progress=progress,
+        cache=cache,
+    )
+    return PublishedImage(images[-1], done.layers)
 
 
 def _parts(
@@ -178,17 +188,3 @@ def _parts(
 
 def _made(packed: Packed, found: LayerDigests) -> ImageLayer:
     return ImageLayer(found.digest, found.size, packed.layer.encoding, found.diff_id)
-
-
-def _carry(
-    layers: Sequence[StoredLayer], source: Store, target: Store, concurrency: int, progress: Progress
-) -> dict[str, str]:
-    """Bring blobs from store to store; what happened to each, by digest."""
-    if target is source:
-        return {each.descriptor.digest: SKIPPED for each in layers}
-    order = sorted({each.descriptor.digest: each.descriptor for each in layers}.values(), key=lambda each: -each.size)
-    progress.plan("uploading", len(order), sum(each.size for each in order))
-    workers = Workers(concurrency if target.capabilities.parallel else 1, progress, [source, target])
-    uploads = Uploads(target, [source], workers, DigestCache(None))
-    done = workers.map(lambda each: uploads.blob(each, LayerBytes(each.digest, BlobContent(source, each))), order)
-    return {each.digest: action for each, action in zip(order, done, strict=True)}

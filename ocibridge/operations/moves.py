@@ -31,9 +31,9 @@ class Moves(Report):
     manifests: int = 0
 
     @staticmethod
-    def of(carried: CopyResult) -> Moves:
+    def of(done: CopyResult) -> Moves:
         """What a copy has done, or would do."""
-        return Moves(**{key: getattr(carried, key) for key in Moves.model_fields})
+        return Moves(**{key: getattr(done, key) for key in Moves.model_fields})
 
     @staticmethod
     def sum(moves: Iterable[Moves]) -> Moves:

@@ -21,6 +21,7 @@ from ..oci import Reference, parse_reference
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
+from ..transfer.session import CopySession
 from .artifacts import stored_layers
 from .options import PushOptions
 from .pushed import PushReport, pushed_layers
@@ -101,11 +102,13 @@ def push(
         notes = settings.cache_dir() if options.cache else None
         store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
         digests = stack.enter_context(DigestCache(notes))
+        session = CopySession()
         done = publish(
             plan,
             store,
             reference.version,
             concurrency=options.concurrency,
+            session=session,
             progress=progress,
             mount_from=[home, *mounts] if home else mounts,
             cache=digests,
@@ -120,6 +123,7 @@ def push(
                     done.manifest,
                     near,
                     max_layers=planned.max_layers,
+                    session=session,
                     cache=digests,
                     concurrency=options.concurrency,
                     progress=progress,

@@ -45,6 +45,13 @@ class PushReport(Report):
     warnings: list[str]
 
 
+_ACTIONS: dict[str, Literal["uploaded", "skipped", "mounted"]] = {
+    "copied": "uploaded",
+    "present": "skipped",
+    "mounted": "mounted",
+}
+
+
 def pushed_layers(done: Published) -> list[PushedLayer]:
     """What happened to each layer."""
     return layer_reports(done.layers)
@@ -57,7 +64,7 @@ def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
             digest=each.descriptor.digest,
             size=each.descriptor.size,
             media_type=each.descriptor.media_type,
-            action=each.action,
+            action=_ACTIONS[each.action],
         )
         for each in layers
     ]

@@ -1,145 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing single blobs from store to store: found there, mounted, or streamed, with nothing kept on the way."""
+"""The blobs that a copy moves: in a store, in memory, or layers whose digests appear while they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from ..errors import IntegrityError
 from ..io.content import BytesContent, Content, Reader
+from ..layers import Layer, LayerDigests
 from ..oci import Descriptor
-from ..settings import KiB, MiB
-from ..stores.base import Store, can_mount
-from .progress import Task, reported
-from .session import CopySession, Presence
-from .workers import Workers
+from ..settings import KiB
+from ..stores.base import Store
+from .cache import DigestCache, LayerKey
 
-COPIED, MOUNTED, PRESENT = "copied", "mounted", "present"
-PHASE = "copying"
 SMALL = 256 * KiB
 """Blobs up to this size are fetched whole before they are sent."""
-ASK = MiB
-"""Blobs of this size or more are worth the question whether the target has them, even where it looks new."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelayedContent:
-    """The bytes of a blob in a store, which go to a store that verifies them: none of ours takes anything unseen.
+class Blob(Protocol):
+    """A blob that goes to a target."""
+
+    @property
+    def label(self) -> str:
+        """What messages and progress call it."""
+        ...
+
+    @property
+    def descriptor(self) -> Descriptor | None:
+        """Its digest and size; None before it was read."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes, as far as that is known."""
+        ...
+
+    @property
+    def store(self) -> Store | None:
+        """The store that has it, if one has."""
+        ...
+
+    def content(self) -> Content:
+        """Its bytes, unverified: every store verifies what it is given. Only for a blob whose digest is known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredBlob:
+    """A blob of a store, which is also the content of its bytes.
 
     Attributes:
         store: Where it is.
-        descriptor: The blob.
+        descriptor: Its descriptor.
+        name: What messages call it; empty is its digest.
     """
 
     store: Store
     descriptor: Descriptor
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """See `Blob`."""
+        return self.name or self.descriptor.digest
 
     @property
     def size(self) -> int:
-        """Length in bytes."""
+        """See `Blob`."""
         return self.descriptor.size
 
+    def content(self) -> Content:
+        """See `Blob`; a small one is fetched now."""
+        return BytesContent(self.store.read_blob(self.descriptor, SMALL)) if self.size <= SMALL else self
+
     def open(self, offset: int = 0) -> Reader:
-        """Open from `offset`; a line that breaks is taken up where it broke."""
+        """Open from `offset` bytes; an interrupted response is resumed."""
         return self.store.resume_blob(self.descriptor, offset)
 
 
-class BlobCopier:
-    """The way of blobs from one store to another.
+@dataclass(frozen=True, slots=True, eq=False)
+class BytesBlob:
+    """A blob in memory, such as a config.
 
-    Args:
-        source: Where they are.
-        target: Where they go.
-        shared: What is known in this run.
+    Attributes:
+        descriptor: Its descriptor.
+        data: Its bytes.
     """
 
-    def __init__(self, source: Store, target: Store, shared: CopySession) -> None:
-        self._source, self._target, self._shared = source, target, shared
+    descriptor: Descriptor
+    data: bytes
 
-    def move(self, descriptor: Descriptor, workers: Workers, full: bool) -> str:
-        """Bring a blob to the target, and say how.
+    @property
+    def label(self) -> str:
+        """See `Blob`."""
+        return self.descriptor.digest
 
-        Args:
-            descriptor: The blob.
-            workers: In which this runs.
-            full: Whether only what was seen in this run is believed.
+    @property
+    def size(self) -> int:
+        """See `Blob`."""
+        return len(self.data)
 
-        Raises:
-            NotFound: the source does not have it.
-            IntegrityError: the source has other bytes.
-            StoreError: one of the two refused, or could not be reached.
-        """
-        presence = self._shared.presence(self._target, descriptor.digest)
-        task = Task(PHASE, descriptor.digest, descriptor.size)
-        with presence.lock:
-            action = self._without_bytes(descriptor, presence, full)
-            if action is None:
-                with reported(workers.progress, task):
-                    self._send(descriptor, workers.watch(task))
-                action = COPIED
-            else:
-                workers.progress.finish(task, "mounted" if action == MOUNTED else "skipped")
-            presence.homes[self._target.name] = self._target
-        if self._shared.on_blob is not None:
-            self._shared.on_blob(descriptor.digest, descriptor.size, self._target.name, action)
-        return action
+    @property
+    def store(self) -> None:
+        """See `Blob`."""
+        return
 
-    def foresee(self, descriptor: Descriptor, workers: Workers, full: bool) -> str:
-        """What `move` would do, as if all that was foreseen in this run had happened."""
-        source, target, shared = self._source, self._target, self._shared
-        presence = shared.presence(target, descriptor.digest)
-        with presence.lock:
-            believed = target.name in presence.planned or target.name in presence.homes
-            same = source.name == target.name and not full
-            if believed or same or (not shared.is_new(target) and target.has_blob(descriptor)):
-                action = PRESENT
-            elif presence.planned or presence.homes or can_mount(source, target):
-                action = MOUNTED
-            else:
-                action = COPIED
-            presence.planned.add(target.name)
-        return action
+    def content(self) -> Content:
+        """See `Blob`."""
+        return BytesContent(self.data)
 
-    def _without_bytes(self, descriptor: Descriptor, presence: Presence, full: bool) -> str | None:
-        source, target, shared = self._source, self._target, self._shared
-        if target.name in presence.homes or (source.name == target.name and not full):
-            return PRESENT
-        noted = (target.name, descriptor.digest) in shared.noted
-        asked = noted or (full and not shared.is_new(target))
-        if asked and target.has_blob(descriptor):
-            return PRESENT
-        homes = (*presence.homes.values(), *shared.noted_homes(target, descriptor.digest), source)
-        for home in {each.name: each for each in homes}.values():
-            if shared.may_mount(home, target):
-                mounted = target.mount_blob(descriptor, home)
-                shared.mounted(home, target, mounted)
-                if mounted:
-                    return MOUNTED
-        if asked or (shared.is_new(target) and descriptor.size < ASK):
-            return None
-        return PRESENT if target.has_blob(descriptor) else None
 
-    def _send(self, descriptor: Descriptor, on_bytes: Callable[[int], None]) -> None:
-        content: Content = RelayedContent(self._source, descriptor)
-        if descriptor.size <= SMALL:
-            content = BytesContent(self._source.read_blob(descriptor, SMALL))
-        try:
-            self._target.push_blob(descriptor, content, self._throttled(on_bytes))
-        except IntegrityError as exc:
-            raise IntegrityError(
-                f"{self._source.name} gave other bytes than those of the blob {descriptor.digest} ({exc.message})",
-                hint="try again; if it stays so, the source is damaged and the model must be pushed there again",
-            ) from exc
+class LayerBlob:
+    """The blob of a layer that is in no store yet.
 
-    def _throttled(self, on_bytes: Callable[[int], None]) -> Callable[[int], None]:
-        throttle = self._shared.throttle
-        if throttle is None:
-            return on_bytes
+    Args:
+        layer: The layer.
 
-        def count(number: int) -> None:
-            if number > 0:
-                throttle(number)
-            on_bytes(number)
+    Attributes:
+        layer: The layer.
+        key: Its key in the digest cache from before it was read.
+        digests: Its digests, once they are known.
+        descriptor: Digest and size, once they are known.
+        assumed: Whether they come from the cache or an earlier manifest, so that they may be wrong.
+    """
 
-        return count
+    __slots__ = ("assumed", "descriptor", "digests", "key", "layer")
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.key: LayerKey | None = None
+        self.digests: LayerDigests | None = None
+        self.descriptor: Descriptor | None = None
+        self.assumed = False
+
+    @property
+    def label(self) -> str:
+        """See `Blob`."""
+        return self.layer.label
+
+    @property
+    def size(self) -> int:
+        """Length of the blob in bytes; of its files, before that is known."""
+        return self.digests.size if self.digests else self.layer.size
+
+    @property
+    def store(self) -> None:
+        """See `Blob`."""
+        return
+
+    def content(self) -> Content:
+        """See `Blob`."""
+        return self.layer.content(self.size)
+
+    def assume(self, digests: LayerDigests) -> Descriptor:
+        """Take digests that the format promises, or that an earlier run has found."""
+        self.digests = digests
+        self.descriptor = Descriptor(media_type="application/octet-stream", digest=digests.digest, size=digests.size)
+        return self.descriptor
+
+    def found(self, digests: LayerDigests, cache: DigestCache) -> Descriptor:
+        """Take digests that were found by reading the layer, and keep them."""
+        self.assumed = False
+        cache.put(self.layer, self.key, digests)
+        return self.assume(digests)

@@ -16,16 +16,16 @@ from ..errors import LimitError, NotFound, StoreError
 from ..oci import Descriptor
 from ..stores.base import Store
 from ..stores.missing import naming_tags
-from .blobs import ASK, PHASE, PRESENT, BlobCopier
+from .blobs import StoredBlob
+from .engine import INCOMPLETE, PRESENT, CopyEngine
 from .graph import INDEXES, Graph, Node, check_platforms, read_node, select_platforms
 from .progress import Progress
 from .referrers import is_fallback, referrers_of
 from .session import CopySession
-from .workers import Workers
 
 REFERRER_DEPTH = 16
 """Manifests that may refer to one another, the one to the next."""
-_INCOMPLETE = ("MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN")
+_PHASE = "copying"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ class CopyResult:
 
 
 class GraphCopier:
-    """The way from one store to another.
+    """Copies roots from one store to another.
 
     Args:
         source: Where roots are.
         target: Where they go.
         options: What belongs to them.
-        shared: What is known in this run; None is a run of its own.
+        session: What is known in this run; None is a run of its own.
         progress: Told what happens.
 
     Example:
-        >>> GraphCopier(source, target).carry("v1", "v1").descriptor.digest  # doctest: +SKIP
+        >>> GraphCopier(source, target).copy("v1", "v1").descriptor.digest  # doctest: +SKIP
         'sha256:…'
     """
 
@@ -102,16 +102,16 @@ class GraphCopier:
         source: Store,
         target: Store,
         options: CopyOptions | None = None,
-        shared: CopySession | None = None,
+        session: CopySession | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.source = source
         self.target = target
         self.options = options or CopyOptions()
-        self.shared = shared or CopySession()
+        self.session = session or CopySession()
         self.progress = progress or Progress()
 
-    def carry(self, version: str | Node, tag: str | None = None) -> CopyResult:
+    def copy(self, version: str | Node, tag: str | None = None) -> CopyResult:
         """Copy what a tag or digest names.
 
         Args:
@@ -127,18 +127,18 @@ class GraphCopier:
         root = self._root(version)
         if self.options.before is not None:
             self.options.before(root)
-        with self.shared.exclusive(self.target), self.shared.working(), self.target.batch():
+        with self.session.exclusive(self.target), self.session.running_copy(), self.target.batch():
             return _Copy(self, False).run(root, tag)
 
-    def missing(self, version: str | Node, tag: str | None = None) -> CopyResult:
-        """What `carry` would do, at the price of a HEAD a blob; nothing moves.
+    def plan(self, version: str | Node, tag: str | None = None) -> CopyResult:
+        """What `copy` would do, at the price of a HEAD a blob; nothing moves.
 
-        Blobs that an earlier call with the same `shared` has named count as being there.
+        Blobs that an earlier call in the same session has named count as being there.
 
         Raises:
-            OcibridgeError: see `carry`.
+            OcibridgeError: see `copy`.
         """
-        with self.shared.working():
+        with self.session.running_copy():
             return _Copy(self, True).run(self._root(version), tag)
 
     def _root(self, version: str | Node) -> Node:
@@ -163,7 +163,7 @@ class _Tally:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def carried(self, root: Node) -> CopyResult:
+    def result(self, root: Node) -> CopyResult:
         return CopyResult(root.descriptor, **self.counts, tags=tuple(self.tags), warnings=tuple(self.warnings))
 
 
@@ -183,14 +183,21 @@ class _Related:
 
 
 class _Copy:
-    """One call of `carry`, or of `missing` where it is dry."""
+    """One call of `GraphCopier.copy`, or of `plan` where it is dry."""
 
-    def __init__(self, carrier: GraphCopier, dry: bool) -> None:
+    def __init__(self, copier: GraphCopier, dry: bool) -> None:
         self._dry = dry
-        self._source, self._target = carrier.source, carrier.target
-        self._options, self._shared, self._progress = carrier.options, carrier.shared, carrier.progress
-        self._mover = BlobCopier(self._source, self._target, self._shared)
-        self._new = self._shared.is_new(self._target)
+        self._source, self._target = copier.source, copier.target
+        self._options, self._session = copier.options, copier.session
+        self._engine = CopyEngine(
+            self._target,
+            self._session,
+            _PHASE,
+            progress=copier.progress,
+            concurrency=self._options.concurrency,
+            sources=(self._source,),
+        )
+        self._new = self._session.is_new(self._target)
         self._key = replace(self._options, full=False, concurrency=0, before=None)
         self._tally = _Tally()
         self._done: set[str] = set()
@@ -203,7 +210,7 @@ class _Copy:
                 f"{self._source.name} lacks the manifest {root.subject.digest}, which {root.digest} refers to"
             )
         self._root(root, tag, 0)
-        return self._tally.carried(root)
+        return self._tally.result(root)
 
     def _root(self, root: Node, tag: str | None, depth: int, listed: bool = True) -> None:
         """Copy a root and what refers to it; its tag comes last.
@@ -216,14 +223,14 @@ class _Copy:
         """
         self._done.add(root.digest)
         finished = (self._source.name, self._target.name, root.digest, self._key)
-        known = finished in self._shared.finished
+        known = finished in self._session.finished
         tagged = tag is not None and self._leads(tag, root.digest)
         there = known or tagged or self._has(root.digest)
         if there and (known or (not self._options.full and self._is_whole(root))):
             graph = self._skipped(root)
         else:
             graph = self._graph(root)
-            self._fill(graph)
+            self._fill(graph, self._options.full)
         related = [] if known else self._related(graph.digests())
         if (not there and (related or tag is None)) or not (listed or known):
             self._push(graph, None)
@@ -233,7 +240,7 @@ class _Copy:
                 self._push(graph, tag)
             self._tally.tags.append(tag)
         if not self._dry:
-            self._shared.finished.add(finished)
+            self._session.finished.add(finished)
 
     # Manifests and their blobs.
 
@@ -265,32 +272,15 @@ class _Copy:
             )
         return graph
 
-    def _fill(self, graph: Graph, full: bool | None = None) -> None:
+    def _fill(self, graph: Graph, full: bool) -> None:
         """Bring the blobs of a graph, and its manifests but the root."""
-        full = self._options.full if full is None else full
-        move = self._mover.foresee if self._dry else self._mover.move
-        blobs = sorted(graph.blobs(), key=lambda each: -each.size)
-        size = sum(each.size for each in blobs)
-        self._progress.plan(PHASE, len(blobs), size)
-        workers = Workers(self._threads(len(blobs), size), self._progress, [self._source, self._target])
-        if workers.concurrency == 1:
-            actions = [move(each, workers, full) for each in blobs]
-        else:
-            actions = workers.map(lambda each: move(each, workers, full), blobs)
+        blobs = [StoredBlob(self._source, each) for each in graph.blobs()]
+        actions = self._engine.plan(blobs, full) if self._dry else self._engine.copy(blobs, full)
         for blob, action in zip(blobs, actions, strict=True):
-            self._count(blob, action)
+            self._count(blob.descriptor, action)
         for node in graph.nodes[:-1]:
             if not self._has(node.digest):
                 self._put(node, None)
-
-    def _threads(self, blobs: int, size: int) -> int:
-        """Threads that move blobs: while other roots move, too, threads for small ones cost more than they gain."""
-        others = self._shared.at_work - 1
-        if not self._target.capabilities.parallel or (size < ASK and others > 0):
-            return 1
-        # All roots together have twice as many as one alone, so that no host has to serve dozens of connections.
-        most = self._options.concurrency if others < 1 else max(1, 2 * self._options.concurrency // (others + 1))
-        return min(most, blobs)
 
     def _count(self, blob: Descriptor, action: str) -> None:
         if blob.digest not in self._blobs:
@@ -299,32 +289,26 @@ class _Copy:
 
     def _push(self, graph: Graph, tag: str | None) -> None:
         """Push a root. What the target was believed to have and has not is brought, once."""
-        root = graph.nodes[-1]
-        try:
-            self._put(root, tag)
-        except StoreError as exc:
-            if exc.code not in _INCOMPLETE:
-                raise
+        root, missing = graph.nodes[-1], graph.missing
+
+        def repair() -> None:
+            nonlocal missing
             graph = self._graph(root)
-            self._shared.forget(self._target, [*graph.digests(), *(each.digest for each in graph.blobs())])
+            missing = graph.missing
+            self._session.forget(self._target, [*graph.digests(), *(each.digest for each in graph.blobs())])
             self._new = False
             self._fill(graph, full=True)
-            try:
-                self._put(root, tag)
-            except StoreError as again:
-                if again.code in _INCOMPLETE and (graph.missing or self._options.platforms):
-                    again.hint = "this registry takes no index without all of its manifests: copy all platforms"
-                raise
+
+        try:
+            self._engine.push_repairing(lambda: self._put(root, tag), repair)
+        except StoreError as exc:
+            if exc.code in INCOMPLETE and (missing or self._options.platforms):
+                exc.hint = "this registry takes no index without all of its manifests: copy all platforms"
+            raise
 
     def _put(self, node: Node, tag: str | None) -> None:
         if not self._dry:
-            self._shared.push(
-                self._target,
-                node.digest,
-                node.subject.digest if node.subject else None,
-                tag,
-                lambda: self._target.push_manifest(node.data, node.descriptor.media_type, tag),
-            )
+            self._engine.push_manifest(node.descriptor, node.data, node.subject, tag)
         self._pushed.add(node.digest)
         self._tally.counts["manifests"] = len(self._pushed)
 
@@ -336,10 +320,10 @@ class _Copy:
         for digest in digests:
             if self._options.referrers:
                 types = self._options.referrer_types
-                listed = referrers_of(self._source, digest, types, self._shared, self._tally.warn)
+                listed = referrers_of(self._source, digest, types, self._session, self._tally.warn)
                 found += [_Related(each, digest, None) for each in listed]
             if self._options.digest_tags:
-                for tag in self._shared.digest_tags(self._source, digest):
+                for tag in self._session.digest_tags(self._source, digest):
                     each = self._source.head(tag)
                     if each is not None and not is_fallback(tag, each):
                         found.append(_Related(each, digest, tag))

@@ -15,7 +15,7 @@ MOST = 10_000
 
 
 def referrers_of(
-    store: Store, digest: str, types: Sequence[str], shared: CopySession, warn: Callable[[str], None]
+    store: Store, digest: str, types: Sequence[str], session: CopySession, warn: Callable[[str], None]
 ) -> list[Descriptor]:
     """The manifests that refer to `digest`, each once.
 
@@ -25,7 +25,7 @@ def referrers_of(
         store: Where they are.
         digest: What they refer to.
         types: Artifact types that are wanted; none: all.
-        shared: What is known in this run.
+        session: What is known in this run.
         warn: Told of a list that cannot be read.
 
     Raises:
@@ -33,7 +33,7 @@ def referrers_of(
         StoreError: the store could not be asked.
     """
     if store.capabilities.referrers_by_tag:
-        known = shared.known_digest_tags(store, digest)
+        known = session.known_digest_tags(store, digest)
         if known is not None and fallback_tag(digest) not in known:
             return []
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the carriers of one run know together, so that no blob moves twice and no host is asked twice."""
+"""What all copies of one run know together, so that no blob moves twice and no host is asked twice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ..errors import NetworkError, OcibridgeError, StoreError
+from ..oci import Descriptor
 from ..stores.base import Store, can_mount
 
 REFUSALS = 3
@@ -28,7 +29,7 @@ class Presence:
     Attributes:
         lock: Held by whoever brings it there; the next one finds it.
         homes: Repositories that have it, by name.
-        planned: Names of repositories that would have it if all that was foreseen had happened.
+        planned: Names of repositories that would have it if all that was planned had happened.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -42,34 +43,35 @@ class CopySession:
     Args:
         on_blob: Told of each blob once it is in its place.
         throttle: Called with byte counts before they count as moved; it sleeps where there were too many.
-        noted: `(name of the target, digest)` of blobs that an earlier run has brought, as its journal says. The target
-            is asked for them even where it looks new, and other repositories of its registry can take them from there.
+        journalled: `(name of the target, digest)` of blobs that an earlier run has brought, as its journal says. The
+            target is asked for them even where it looks new, and other repositories of its registry can take them from
+            there.
         opened: Gives the target of such a name.
 
     Attributes:
         finished: Roots that were copied whole, with all that refers to them: names of source and target, digest,
             options.
-        at_work: Copies that are at work now.
+        running: Copies that run now.
     """
 
     def __init__(
         self,
         on_blob: OnBlob | None = None,
         throttle: Callable[[int], None] | None = None,
-        noted: Collection[tuple[str, str]] = frozenset(),
+        journalled: Collection[tuple[str, str]] = frozenset(),
         opened: Callable[[str], Store] | None = None,
     ) -> None:
         self.on_blob = on_blob
         self.throttle = throttle
-        self.noted = noted
+        self.journalled = journalled
         self._opened = opened
-        self._noted_in: dict[str, list[str]] = {}
-        for name, digest in noted:
-            self._noted_in.setdefault(digest, []).append(name)
+        self._journalled_in: dict[str, list[str]] = {}
+        for name, digest in journalled:
+            self._journalled_in.setdefault(digest, []).append(name)
         self.finished: set[tuple[str, str, str, object]] = set()
         self._pushed: set[tuple[str, str]] = set()
         self._pushing = tuple(threading.Lock() for _ in range(_STRIPES))
-        self.at_work = 0
+        self.running = 0
         self._lock = threading.Lock()
         self._presences: dict[tuple[str, str], Presence] = {}
         self._new: dict[str, bool] = {}
@@ -122,18 +124,27 @@ class CopySession:
         """Whether the target of this name was asked already, and had nothing; nobody is asked."""
         return self._new.get(name, False)
 
+    def may_stream(self, target: Store) -> bool:
+        """Whether a blob may be hashed while it is sent: `target` takes that, and had nothing when this run began."""
+        return target.capabilities.streams and self.is_new(target)
+
     def may_mount(self, source: Store, target: Store) -> bool:
         """Whether it makes sense to try a mount."""
         return can_mount(source, target) and self._refusals[source.name, target.name] < REFUSALS
 
-    def noted_homes(self, target: Store, digest: str) -> list[Store]:
+    def journalled_homes(self, target: Store, digest: str) -> list[Store]:
         """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
-        names = [name for name in self._noted_in.get(digest, ()) if name != target.name]
+        names = [name for name in self._journalled_in.get(digest, ()) if name != target.name]
         if not names or self._opened is None:
             return []
         with suppress(OcibridgeError):
             return [home for home in map(self._opened, names[:REFUSALS]) if can_mount(home, target)]
         return []
+
+    def copied(self, target: Store, descriptor: Descriptor, action: str) -> None:
+        """Tell `on_blob` of a blob that is at the target now."""
+        if self.on_blob is not None:
+            self.on_blob(descriptor.digest, descriptor.size, target.name, action)
 
     def mounted(self, source: Store, target: Store, well: bool) -> None:
         """Take note of how a mount ended."""
@@ -168,15 +179,15 @@ class CopySession:
         return [tag for tag in usual if source.head(tag) is not None]
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """A carrier is at work during the block."""
+    def running_copy(self) -> Iterator[None]:
+        """A copy runs during the block."""
         with self._lock:
-            self.at_work += 1
+            self.running += 1
         try:
             yield
         finally:
             with self._lock:
-                self.at_work -= 1
+                self.running -= 1
 
     @contextmanager
     def exclusive(self, target: Store) -> Iterator[None]:

@@ -13,7 +13,7 @@ from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import FormatError, LimitError
-from ocibridge.layers import BuiltManifest, describe
+from ocibridge.layers import BuiltManifest, Layer, describe
 from ocibridge.model import Model, Role
 from ocibridge.settings import SMALL_FILE, Limits
 
@@ -29,7 +29,7 @@ GOLDEN = {
 
 def seal(model: Model = SMALL, **options: Any) -> BuiltManifest:
     plan = draft(model, PlanOptions(**options))
-    return plan.seal([describe(layer) for layer in plan.layers])
+    return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
 
 def manifest(model: Model = SMALL, **options: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ocibridge.dialects.dialect import dialect_of
 from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft, reword
 from ocibridge.errors import FormatError, UsageError
-from ocibridge.layers import BuiltManifest, describe
+from ocibridge.layers import BuiltManifest, Layer, describe
 from ocibridge.model import Model, ModelInfo, Role
 
 from .models import SMALL, file
@@ -59,7 +59,7 @@ DRAFT_KEYS = {
 def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> BuiltManifest:
     vocabulary = dialect_of(dialect, bare_raw=layers is Layers.RAW)
     plan = draft(model, PlanOptions(layers, vocabulary=vocabulary, **options))
-    return plan.seal([describe(layer) for layer in plan.layers])
+    return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
 
 def read(sealed: BuiltManifest) -> StoredArtifact:

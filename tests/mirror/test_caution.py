@@ -206,7 +206,7 @@ def test_what_is_said_of_a_tag_that_fails_is_said(sides: Sides, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise StoreError("the companion cannot be made")
 
-    monkeypatch.setattr(work, "bridge", fail)
+    monkeypatch.setattr(work, "publish_companions", fail)
     report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"))
     assert report.counts == {"failed": 1}
     assert [text for text in report.warnings if children[1].digest in text]

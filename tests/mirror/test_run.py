@@ -193,15 +193,15 @@ def test_a_tag_that_moves_is_followed(
 
     monkeypatch.setattr(work, "LONG", 0.0)
     put(source.host, repository, "v1", [b"old"])
-    carry = GraphCopier.carry
+    copy = GraphCopier.copy
 
     def moving(self: GraphCopier, version: str, tag: str | None = None) -> object:
-        done = carry(self, version, tag)
-        monkeypatch.setattr(GraphCopier, "carry", carry)
+        done = copy(self, version, tag)
+        monkeypatch.setattr(GraphCopier, "copy", copy)
         put(source.host, repository, "v1", [b"new"])
         return done
 
-    monkeypatch.setattr(GraphCopier, "carry", moving)
+    monkeypatch.setattr(GraphCopier, "copy", moving)
     report = mirror_run(simple)
     assert [(item.outcome, item.reason) for item in report.items] == [("copied", "the source moved meanwhile")]
     assert tags(target.host, repository) == tags(source.host, repository)

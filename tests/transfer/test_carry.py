@@ -41,7 +41,7 @@ def test_a_new_repository_is_asked_nothing_a_blob(
     model = sample(b"one", b"two", b"one", b"")
     model.push(source, "v1")
     here.asked(source), there.asked(target)
-    carried = GraphCopier(source, target, BARE).carry("v1", "v1")
+    carried = GraphCopier(source, target, BARE).copy("v1", "v1")
     # Blobs: the config and three different layers.
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 4}
     assert there.asked(target) == {
@@ -60,7 +60,7 @@ def test_the_requests_of_a_copy(here: Logged, there: Logged, source: RegistrySto
         sample(word, b"both").push(source, tag)
     shared = CopySession()
     here.asked(source), there.asked(target)
-    GraphCopier(source, target, ONE, shared).carry("v1", "v1")
+    GraphCopier(source, target, ONE, shared).copy("v1", "v1")
     # The one GET of a manifest that is not there: whether anything refers to the artifact.
     assert here.asked(source) == {
         "GET manifests 200": 1,
@@ -74,13 +74,13 @@ def test_the_requests_of_a_copy(here: Logged, there: Logged, source: RegistrySto
         "PUT uploads 201": 3,
         "PUT manifests 201": 1,
     }
-    GraphCopier(source, target, ONE, shared).carry("v2", "v2")
+    GraphCopier(source, target, ONE, shared).copy("v2", "v2")
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 1, "GET manifests 404": 1}
     assert there.asked(target) == {"POST uploads 202": 1, "PUT uploads 201": 1, "PUT manifests 201": 1}
     # Another run, to a repository that has something.
     shared = CopySession()
     shared.listed(source, ["v1", "v2", "v3"])
-    GraphCopier(source, target, ONE, shared).carry("v3", "v3")
+    GraphCopier(source, target, ONE, shared).copy("v3", "v3")
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 1}
     assert there.asked(target) == {
         "GET tags 200": 1,
@@ -97,11 +97,11 @@ def test_what_is_in_step_costs_two_requests(
     here: Logged, there: Logged, source: RegistryStore, target: RegistryStore
 ) -> None:
     sample(b"one").push(source, "v1")
-    GraphCopier(source, target, BARE).carry("v1", "v1")
+    GraphCopier(source, target, BARE).copy("v1", "v1")
     shared = CopySession()
     shared.is_new(target)
     here.asked(source), there.asked(target)
-    carried = GraphCopier(source, target, BARE, shared).carry("v1", "v1")
+    carried = GraphCopier(source, target, BARE, shared).copy("v1", "v1")
     assert moved(carried) == (0, 0, 2, 0)
     assert carried.tags == ("v1",)
     assert here.asked(source) == {"GET manifests 200": 1}
@@ -113,14 +113,14 @@ def test_within_one_registry_no_byte_of_a_blob_moves(here: Logged, open_store: M
     model = sample(b"one", bytes(2 * MiB))
     model.push(source, "v1")
     here.asked(source)
-    carried = GraphCopier(source, target, BARE).carry("v1", "v1")
+    carried = GraphCopier(source, target, BARE).copy("v1", "v1")
     asked = here.asked(target)
     model.assert_in(target, "v1")
     assert moved(carried) == (0, 3, 0, 1)
     assert asked == {"GET manifests 200": 1, "GET tags 404": 1, "mount 201": 3, "PUT manifests 201": 1}
     # A new tag in the same repository is a manifest.
     here.asked(target)
-    again = GraphCopier(target, target, BARE).carry("v1", "v2")
+    again = GraphCopier(target, target, BARE).copy("v1", "v2")
     assert moved(again) == (0, 0, 3, 1)
     assert here.asked(target) == {
         "GET tags 200": 1,
@@ -139,9 +139,9 @@ def test_what_one_repository_got_is_mounted_into_the_next(
     seen: list[tuple[str, str]] = []
     shared = CopySession(on_blob=lambda digest, size, name, action: seen.append((name, action)))
     first, second = open_store(there), open_store(there)
-    GraphCopier(source, first, BARE, shared).carry("v1", "v1")
+    GraphCopier(source, first, BARE, shared).copy("v1", "v1")
     here.asked(source)
-    carried = GraphCopier(source, second, BARE, shared).carry("v1", "v1")
+    carried = GraphCopier(source, second, BARE, shared).copy("v1", "v1")
     assert moved(carried) == (0, 3, 0, 1)
     assert "GET blobs 200" not in here.asked(source)
     model.assert_in(second, "v1")
@@ -156,7 +156,7 @@ def test_a_mount_that_is_refused_becomes_an_upload(there: Logged, source: Regist
     for blob, _ in model.blobs:
         shared.presence(second, blob.digest).homes[first.name] = first  # which is not so
     there.asked(second)
-    carried = GraphCopier(source, second, BARE, shared).carry("v1", "v1")
+    carried = GraphCopier(source, second, BARE, shared).copy("v1", "v1")
     assert moved(carried) == (5, 0, 0, 1)
     model.assert_in(second, "v1")
     # Three in a row are enough to see that it does not work.
@@ -174,7 +174,7 @@ def test_blobs_of_a_run_move_once_however_many_threads_want_them(
 
     def carry(number: int) -> CopyResult:
         start.wait(10)
-        return GraphCopier(source, target, ONE, shared).carry(f"v{number}", f"v{number}")
+        return GraphCopier(source, target, ONE, shared).copy(f"v{number}", f"v{number}")
 
     here.asked(source)
     with ThreadPoolExecutor(8) as pool:
@@ -192,7 +192,7 @@ def test_blobs_that_a_journal_names_are_asked_for(there: Logged, source: Registr
         target.push_blob(blob, BytesContent(data))
     there.asked(target)
     noted = {(target.name, blob.digest) for blob, _ in model.blobs}
-    carried = GraphCopier(source, target, BARE, CopySession(noted=noted)).carry("v1", "v1")
+    carried = GraphCopier(source, target, BARE, CopySession(journalled=noted)).copy("v1", "v1")
     assert moved(carried) == (0, 0, 2, 1)
     assert there.asked(target) == {"GET tags 404": 1, "HEAD blobs 200": 2, "PUT manifests 201": 1}
 
@@ -206,8 +206,8 @@ def test_blobs_that_a_journal_names_elsewhere_in_the_registry_are_mounted(
     for blob, data in model.blobs:
         other.push_blob(blob, BytesContent(data))
     noted = {(other.name, blob.digest) for blob, _ in model.blobs}
-    shared = CopySession(noted=noted, opened={other.name: other}.__getitem__)
-    assert moved(GraphCopier(source, target, BARE, shared).carry("v1", "v1")) == (0, 2, 0, 1)
+    shared = CopySession(journalled=noted, opened={other.name: other}.__getitem__)
+    assert moved(GraphCopier(source, target, BARE, shared).copy("v1", "v1")) == (0, 2, 0, 1)
     model.assert_in(target, "v1")
 
 
@@ -215,7 +215,7 @@ def test_large_blobs_are_asked_for_where_all_looks_new(source: RegistryStore, ta
     model = sample(bytes(MiB))
     model.push(source, "v1")
     target.push_blob(model.blobs[1][0], BytesContent(bytes(MiB)))
-    assert moved(GraphCopier(source, target).carry("v1", "v1")) == (1, 0, 1, 1)
+    assert moved(GraphCopier(source, target).copy("v1", "v1")) == (1, 0, 1, 1)
 
 
 def test_docker_manifests_keep_their_bytes(source: RegistryStore, target: RegistryStore) -> None:
@@ -223,7 +223,7 @@ def test_docker_manifests_keep_their_bytes(source: RegistryStore, target: Regist
     source.push_blob(config, BytesContent(b"{}"))
     data = Manifest(media_type=MEDIA_TYPE_DOCKER_MANIFEST, config=config, layers=[]).to_json() + b"\n"
     pushed = source.push_manifest(data, MEDIA_TYPE_DOCKER_MANIFEST, "v1")
-    assert GraphCopier(source, target).carry("v1", "v1").descriptor == pushed
+    assert GraphCopier(source, target).copy("v1", "v1").descriptor == pushed
     assert target.fetch_manifest("v1") == (pushed, data)
 
 
@@ -231,7 +231,7 @@ def test_an_index_comes_with_all_below_it(source: RegistryStore, target: Registr
     one, two = sample(b"one", b"both"), sample(b"two", b"both")
     inner = push_index(source, [two.push(source, None)], None)
     push_index(source, [one.push(source, None), inner], "v1")
-    carried = GraphCopier(source, target).carry("v1", "v1")
+    carried = GraphCopier(source, target).copy("v1", "v1")
     assert moved(carried) == (4, 0, 0, 4)
     one.assert_in(target, one.digest)
     two.assert_in(target, two.digest)
@@ -245,20 +245,20 @@ def test_chosen_platforms_make_a_sparse_index(source: RegistryStore, target: Reg
     )
     options = CopyOptions(platforms=("linux/arm64",))
     layout = LayoutStore(tmp_path / "layout", create=True)
-    carried = GraphCopier(source, layout, options).carry("v1", "v1")
+    carried = GraphCopier(source, layout, options).copy("v1", "v1")
     assert moved(carried) == (2, 0, 0, 2)
     assert layout.resolve("v1").digest == index.digest
     assert layout.head(two.digest) is not None
     assert layout.head(one.digest) is None
     # What is sparse itself can be copied on, with a word about it.
     onward = LayoutStore(tmp_path / "onward", create=True)
-    again = GraphCopier(layout, onward).carry("v1", "v1")
+    again = GraphCopier(layout, onward).copy("v1", "v1")
     assert again.warnings == (
         f"{layout.name} lacks the manifest {one.digest}, which the index {index.digest} lists: it was left out",
     )
     assert onward.head(two.digest) is not None
     with pytest.raises(StoreError) as caught:
-        GraphCopier(source, target, options).carry("v1", "v1")
+        GraphCopier(source, target, options).copy("v1", "v1")
     assert caught.value.hint == "this registry takes no index without all of its manifests: copy all platforms"
     assert target.head("v1") is None
 
@@ -268,7 +268,7 @@ def test_a_subject_that_is_not_there_is_worth_a_word(source: RegistryStore, targ
     subject = Descriptor.of(gone.manifest, MEDIA_TYPE_MANIFEST)
     sbom = referrer(subject)
     sbom.push(source, "v1")
-    carried = GraphCopier(source, target).carry("v1", "v1")
+    carried = GraphCopier(source, target).copy("v1", "v1")
     assert carried.warnings == (f"{source.name} lacks the manifest {gone.digest}, which {sbom.digest} refers to",)
     sbom.assert_in(target, "v1")
 
@@ -276,7 +276,7 @@ def test_a_subject_that_is_not_there_is_worth_a_word(source: RegistryStore, targ
 def test_a_digest_is_copied_without_a_tag(source: RegistryStore, target: RegistryStore) -> None:
     model = sample(b"one")
     model.push(source, "v1")
-    carried = GraphCopier(source, target).carry(model.digest)
+    carried = GraphCopier(source, target).copy(model.digest)
     assert carried.tags == ()
     model.assert_in(target, model.digest)
     assert target.head("v1") is None
@@ -287,9 +287,9 @@ def test_two_tags_of_one_root_cost_one_copy(there: Logged, source: RegistryStore
     referrer(model.push(source, "v1")).push(source, None)
     model.push(source, "latest")
     shared = CopySession()
-    GraphCopier(source, target, ONE, shared).carry("v1", "v1")
+    GraphCopier(source, target, ONE, shared).copy("v1", "v1")
     there.asked(target)
-    carried = GraphCopier(source, target, ONE, shared).carry("latest", "latest")
+    carried = GraphCopier(source, target, ONE, shared).copy("latest", "latest")
     assert moved(carried) == (0, 0, 2, 1)
     assert there.asked(target) == {"PUT manifests 201": 1}
 
@@ -308,9 +308,9 @@ def test_a_tag_that_moves_meanwhile_does_no_harm(target: RegistryStore, tmp_path
     source = Moving(tmp_path / "layout", create=True)
     old = sample(b"old")
     old.push(LayoutStore(source.path), "v1")
-    assert GraphCopier(source, target).carry("v1", "v1").descriptor.digest == old.digest
+    assert GraphCopier(source, target).copy("v1", "v1").descriptor.digest == old.digest
     old.assert_in(target, "v1")
-    assert GraphCopier(source, target).carry("v1", "v1").descriptor.digest == sample(b"new").digest
+    assert GraphCopier(source, target).copy("v1", "v1").descriptor.digest == sample(b"new").digest
     sample(b"new").assert_in(target, "v1")
 
 
@@ -319,12 +319,12 @@ def test_blobs_that_are_missing_below_a_manifest_are_found(
 ) -> None:
     model = sample(b"one", b"two")
     model.push(source, "v1")
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     lost = model.blobs[1][0]
     _delete_blob(target, lost)
-    assert moved(GraphCopier(source, target).carry("v1", "v1")) == (0, 0, 3, 0)
+    assert moved(GraphCopier(source, target).copy("v1", "v1")) == (0, 0, 3, 0)
     there.asked(target)
-    healed = GraphCopier(source, target, CopyOptions(full=True, referrers=False)).carry("v1", "v1")
+    healed = GraphCopier(source, target, CopyOptions(full=True, referrers=False)).copy("v1", "v1")
     assert moved(healed) == (1, 0, 2, 0)
     assert there.asked(target)["PUT manifests 201"] == 0
     model.assert_in(target, "v1")
@@ -335,9 +335,9 @@ def test_what_was_believed_wrongly_is_found_out(source: RegistryStore, target: R
     one.push(source, "v1")
     two.push(source, "v2")
     shared = CopySession()
-    GraphCopier(source, target, BARE, shared).carry("v1", "v1")
+    GraphCopier(source, target, BARE, shared).copy("v1", "v1")
     _delete_blob(target, one.blobs[2][0])
-    carried = GraphCopier(source, target, BARE, shared).carry("v2", "v2")
+    carried = GraphCopier(source, target, BARE, shared).copy("v2", "v2")
     two.assert_in(target, "v2")
     assert carried.manifests == 1
 
@@ -356,12 +356,12 @@ def test_missing_says_what_would_move(there: Logged, source: RegistryStore, open
     two.push(source, "v2")
     shared = CopySession()
     there.asked(first)
-    foreseen = [GraphCopier(source, first, ONE, shared).missing(tag, tag) for tag in ("v1", "v2")]
-    foreseen.append(GraphCopier(source, second, ONE, shared).missing("v2", "v2"))
+    foreseen = [GraphCopier(source, first, ONE, shared).plan(tag, tag) for tag in ("v1", "v2")]
+    foreseen.append(GraphCopier(source, second, ONE, shared).plan("v2", "v2"))
     assert set(there.asked(first)) == {"GET tags 404"}
     shared = CopySession()
-    done = [GraphCopier(source, first, ONE, shared).carry(tag, tag) for tag in ("v1", "v2")]
-    done.append(GraphCopier(source, second, ONE, shared).carry("v2", "v2"))
+    done = [GraphCopier(source, first, ONE, shared).copy(tag, tag) for tag in ("v1", "v2")]
+    done.append(GraphCopier(source, second, ONE, shared).copy("v2", "v2"))
     assert foreseen == done
     assert [moved(each) for each in done] == [(4, 0, 0, 2), (1, 0, 2, 1), (0, 3, 0, 1)]
 
@@ -369,12 +369,12 @@ def test_missing_says_what_would_move(there: Logged, source: RegistryStore, open
 def test_missing_of_what_is_in_step(source: RegistryStore, target: RegistryStore) -> None:
     model = sample(b"one")
     model.push(source, "v1")
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     full = CopyOptions(full=True)
-    assert moved(GraphCopier(source, target).missing("v1", "v1")) == (0, 0, 2, 0)
-    assert moved(GraphCopier(source, target, full).missing("v1", "v1")) == (0, 0, 2, 0)
+    assert moved(GraphCopier(source, target).plan("v1", "v1")) == (0, 0, 2, 0)
+    assert moved(GraphCopier(source, target, full).plan("v1", "v1")) == (0, 0, 2, 0)
     _delete_blob(target, model.blobs[1][0])
-    assert moved(GraphCopier(source, target, full).missing("v1", "v1")) == (1, 0, 1, 0)
+    assert moved(GraphCopier(source, target, full).plan("v1", "v1")) == (1, 0, 1, 0)
 
 
 @pytest.mark.parametrize("size", [1000, 3 * MiB])
@@ -385,7 +385,7 @@ def test_other_bytes_than_promised_leave_no_tag(target: RegistryStore, tmp_path:
     path = source.path / "blobs/sha256" / model.blobs[1][0].digest[7:]
     path.write_bytes(b"\1" + bytes(size - 1))
     with pytest.raises(IntegrityError) as caught:
-        GraphCopier(source, target).carry("v1", "v1")
+        GraphCopier(source, target).copy("v1", "v1")
     assert model.blobs[1][0].digest in caught.value.message
     assert source.name in caught.value.message
     assert target.head("v1") is None
@@ -397,7 +397,7 @@ def test_a_blob_that_the_source_lacks_leaves_no_tag(target: RegistryStore, tmp_p
     model.push(source, "v1")
     (source.path / "blobs/sha256" / model.blobs[1][0].digest[7:]).unlink()
     with pytest.raises(NotFound, match=f"has no blob {model.blobs[1][0].digest}"):
-        GraphCopier(source, target).carry("v1", "v1")
+        GraphCopier(source, target).copy("v1", "v1")
     assert target.head("v1") is None
 
 
@@ -413,14 +413,14 @@ def test_a_root_can_be_refused_before_anything_moves(
 
     there.asked(target)
     with pytest.raises(StoreError, match="it is not signed"):
-        GraphCopier(source, target, CopyOptions(before=refuse)).carry("v1", "v1")
+        GraphCopier(source, target, CopyOptions(before=refuse)).copy("v1", "v1")
     assert there.asked(target) == {}
 
 
 def test_the_throttle_hears_of_every_byte(source: RegistryStore, target: RegistryStore) -> None:
     sample(b"one", bytes(MiB)).push(source, "v1")
     counts: list[int] = []
-    carried = GraphCopier(source, target, shared=CopySession(throttle=counts.append)).carry("v1", "v1")
+    carried = GraphCopier(source, target, session=CopySession(throttle=counts.append)).copy("v1", "v1")
     assert sum(counts) == carried.copied_bytes == MiB + 5
 
 
@@ -438,7 +438,7 @@ def test_a_line_that_breaks_is_taken_up_where_it_broke(target: RegistryStore) ->
         server.on("GET", url, Reply(200, data, cut=cut), Reply(206, data[cut:], rest))
         options = RegistryOptions(retries=Retry(first=0.01))
         with RegistryStore(RegistryReference(server.host, "r"), options) as source:
-            GraphCopier(source, target, BARE).carry("v1", "v1")
+            GraphCopier(source, target, BARE).copy("v1", "v1")
         assert [seen.headers.get("range") for seen in server.requests("GET", url)] == [None, f"bytes={cut}-"]
     model.assert_in(target, "v1")
 
@@ -453,14 +453,14 @@ def test_layouts_and_archives(source: RegistryStore, target: RegistryStore, tmp_
     sbom = referrer(model.push(source, "v1"))
     sbom.push(source, None)
     with opened("a", True) as first:
-        assert moved(GraphCopier(source, first).carry("v1", "v1")) == (4, 0, 0, 2)
+        assert moved(GraphCopier(source, first).copy("v1", "v1")) == (4, 0, 0, 2)
         model.assert_in(first, "v1")
     with opened("a", False) as first, opened("b", True) as second:
-        assert moved(GraphCopier(first, second).carry("v1", "v2")) == (4, 0, 0, 2)
+        assert moved(GraphCopier(first, second).copy("v1", "v2")) == (4, 0, 0, 2)
         assert second.tags() == ["v2"]
-        assert moved(GraphCopier(first, second).carry("v1", "v2")) == (0, 0, 3, 0)
+        assert moved(GraphCopier(first, second).copy("v1", "v2")) == (0, 0, 3, 0)
     with opened("b", False) as second:
-        carried = GraphCopier(second, target).carry("v2", "v3")
+        carried = GraphCopier(second, target).copy("v2", "v3")
         assert (carried.copied, carried.referrers) == (4, 1)
     model.assert_in(target, "v3")
     sbom.assert_in(target, sbom.digest)
@@ -480,7 +480,7 @@ def test_an_archive_is_written_once_for_a_root(tmp_path: Path, source: RegistryS
             inodes.append(self.path.stat().st_ino)
 
     with ProgressReader(tmp_path / "a.tar", create=True) as archive:
-        assert GraphCopier(source, archive).carry("v1", "v1").referrers == 3
+        assert GraphCopier(source, archive).copy("v1", "v1").referrers == 3
         assert len(inodes) == 1
-        assert GraphCopier(source, archive).carry("v1", "v1").manifests == 0
+        assert GraphCopier(source, archive).copy("v1", "v1").manifests == 0
         assert len(inodes) == 1

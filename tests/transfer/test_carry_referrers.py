@@ -46,7 +46,7 @@ def test_referrers_and_what_refers_to_them(source: RegistryStore, target: Regist
     signature = referrer(descriptor(sbom), "signature", "application/vnd.example.signature")
     for each in (sbom, signature):
         each.push(source, None)
-    carried = GraphCopier(source, target).carry("v1", "v1")
+    carried = GraphCopier(source, target).copy("v1", "v1")
     assert (carried.referrers, carried.manifests, carried.copied) == (2, 3, 4)
     assert listed(target, model.digest) == {sbom.digest}
     assert listed(target, sbom.digest) == {signature.digest}
@@ -63,11 +63,11 @@ def test_referrers_of_what_an_index_lists(source: RegistryStore, target: Registr
     sboms = [referrer(each, each.digest) for each in (descriptor(one), inner, descriptor(two))]
     for each in sboms:
         each.push(source, None)
-    assert GraphCopier(source, target).carry("v1", "v1").referrers == 3
+    assert GraphCopier(source, target).copy("v1", "v1").referrers == 3
     # Again, though the target has the root, all manifests are looked at.
     late = referrer(descriptor(two), "late")
     late.push(source, None)
-    carried = GraphCopier(source, target).carry("v1", "v1")
+    carried = GraphCopier(source, target).copy("v1", "v1")
     assert (carried.referrers, carried.manifests) == (4, 1)
     assert listed(target, two.digest) == {sboms[2].digest, late.digest}
 
@@ -75,10 +75,10 @@ def test_referrers_of_what_an_index_lists(source: RegistryStore, target: Registr
 def test_an_index_can_refer_to_something(source: RegistryStore, target: RegistryStore, model: Sample) -> None:
     image = sample(b"image")
     index = push_index(source, [image.push(source, None)], None, subject=descriptor(model))
-    assert GraphCopier(source, target).carry("v1", "v1").referrers == 1
+    assert GraphCopier(source, target).copy("v1", "v1").referrers == 1
     assert listed(target, model.digest) == {index.digest}
     image.assert_in(target, image.digest)
-    assert GraphCopier(source, target).carry("v1", "v1").manifests == 0
+    assert GraphCopier(source, target).copy("v1", "v1").manifests == 0
 
 
 def test_platforms_of_the_root_need_not_be_those_of_a_referrer(
@@ -90,7 +90,7 @@ def test_platforms_of_the_root_need_not_be_those_of_a_referrer(
     layout = LayoutStore(tmp_path / "layout", create=True)
     for platform, there in (("linux/s390x", []), ("linux/arm64", [two.digest])):
         options = CopyOptions(platforms=(platform,), full=True)
-        assert GraphCopier(source, layout, options).carry("v1", "v1").referrers == 1
+        assert GraphCopier(source, layout, options).copy("v1", "v1").referrers == 1
         assert layout.head(index.digest) is not None
         assert [each.digest for each in (one, two) if layout.head(each.digest)] == there
 
@@ -99,7 +99,7 @@ def test_entries_of_the_target_stay(source: RegistryStore, target: RegistryStore
     theirs, ours = referrer(descriptor(model), "theirs"), referrer(descriptor(model), "ours")
     theirs.push(target, None)
     ours.push(source, None)
-    GraphCopier(source, target, TAGS).carry("v1", "v1")
+    GraphCopier(source, target, TAGS).copy("v1", "v1")
     assert listed(target, model.digest) == {theirs.digest, ours.digest}
 
 
@@ -107,11 +107,11 @@ def test_what_the_target_lists_is_not_read_again(
     here: Logged, there: Logged, source: RegistryStore, target: RegistryStore, model: Sample
 ) -> None:
     referrer(descriptor(model)).push(source, None)
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     shared = CopySession()
     shared.is_new(target)
     here.asked(source), there.asked(target)
-    assert GraphCopier(source, target, shared=shared).carry("v1", "v1").referrers == 1
+    assert GraphCopier(source, target, session=shared).copy("v1", "v1").referrers == 1
     # The root, its list and the list of its referrer.
     assert here.asked(source) == {"GET manifests 200": 2, "GET manifests 404": 1}
     assert there.asked(target) == {"HEAD manifests 200": 1, "GET referrers 404": 1, "GET manifests 200": 1}
@@ -122,10 +122,10 @@ def test_a_referrer_that_the_target_has_and_does_not_list(
 ) -> None:
     sbom = referrer(descriptor(model))
     sbom.push(source, None)
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     target.push_manifest(Index(manifests=[]).to_json(), MEDIA_TYPE_INDEX, dashed(model.digest))
     assert listed(target, model.digest) == set()
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     assert listed(target, model.digest) == {sbom.digest}
 
 
@@ -134,13 +134,13 @@ def test_only_artifact_types_that_are_wanted(source: RegistryStore, target: Regi
     for each in (sbom, other):
         each.push(source, None)
     options = CopyOptions(referrer_types=("application/vnd.example.other",))
-    assert GraphCopier(source, target, options).carry("v1", "v1").referrers == 1
+    assert GraphCopier(source, target, options).copy("v1", "v1").referrers == 1
     assert listed(target, model.digest) == {other.digest}
 
 
 def test_no_referrers_where_none_are_wanted(source: RegistryStore, target: RegistryStore, model: Sample) -> None:
     referrer(descriptor(model)).push(source, None)
-    carried = GraphCopier(source, target, CopyOptions(referrers=False, digest_tags=True)).carry("v1", "v1")
+    carried = GraphCopier(source, target, CopyOptions(referrers=False, digest_tags=True)).copy("v1", "v1")
     assert (carried.referrers, carried.manifests, carried.tags) == (0, 1, ("v1",))
     assert target.head(dashed(model.digest)) is None
 
@@ -153,7 +153,7 @@ def test_what_is_listed_and_no_referrer_is_left_out(
     index = Index(manifests=[stranger.push(source, None), gone])
     source.push_manifest(index.to_json(), MEDIA_TYPE_INDEX, dashed(model.digest))
     source.delete(gone.digest)
-    carried = GraphCopier(source, target).carry("v1", "v1")
+    carried = GraphCopier(source, target).copy("v1", "v1")
     assert carried.referrers == 0
     assert carried.warnings == (
         f"{source.name} lists {stranger.digest} as a referrer of {model.digest}, which it is not: it was left out",
@@ -166,7 +166,7 @@ def test_a_list_that_is_none(source: RegistryStore, target: RegistryStore, model
     # Another tool has put an artifact under the fallback tag: it goes along as it is.
     other = sample(b"other")
     other.push(source, dashed(model.digest))
-    carried = GraphCopier(source, target, TAGS).carry("v1", "v1")
+    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
     assert carried.tags == (dashed(model.digest), "v1")
     other.assert_in(target, dashed(model.digest))
 
@@ -178,7 +178,7 @@ def test_entries_that_lead_nowhere_do_not_stand_in_the_way(
     old.push(target, None)
     target.delete(old.digest)
     new.push(source, None)
-    GraphCopier(source, target).carry("v1", "v1")
+    GraphCopier(source, target).copy("v1", "v1")
     assert listed(target, model.digest) == {new.digest}
 
 
@@ -190,7 +190,7 @@ def test_a_list_that_cannot_be_read_is_left_out(target: RegistryStore) -> None:
             server.on("GET", f"/v2/r/blobs/{blob.digest}", Reply(200, data))
         server.on("GET", f"/v2/r/referrers/{made.digest}", Reply(200, b"[]", {"Content-Type": MEDIA_TYPE_INDEX}))
         with RegistryStore(RegistryReference(server.host, "r")) as source:
-            carried = GraphCopier(source, target).carry("v1", "v1")
+            carried = GraphCopier(source, target).copy("v1", "v1")
     assert len(carried.warnings) == 1
     assert f"the list of what refers to {made.digest} cannot be read and was left out" in carried.warnings[0]
     made.assert_in(target, "v1")
@@ -205,11 +205,11 @@ def test_cosign_tags_and_any_other_of_a_digest(source: RegistryStore, target: Re
     nested = sample(b"nested")
     nested.push(source, dashed(made[0].digest) + ".sig")
     sample(b"foreign").push(source, "sha256-" + "0" * 64 + ".sig")
-    carried = GraphCopier(source, target, TAGS).carry("v1", "v1")
+    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
     wanted = {*tags, dashed(made[0].digest) + ".sig", "v1"}
     assert set(carried.tags) == set(target.tags()) == wanted
     assert carried.tags[-1] == "v1"
-    again = GraphCopier(source, target, TAGS).carry("v1", "v1")
+    again = GraphCopier(source, target, TAGS).copy("v1", "v1")
     assert again.manifests == 0
     assert set(again.tags) == set(tags) | {"v1"}
 
@@ -222,7 +222,7 @@ def test_what_is_in_both_places_moves_once(
     tag = dashed(model.digest) + ".sig"
     signature.push(source, tag)
     here.asked(source)
-    carried = GraphCopier(source, target, TAGS).carry("v1", "v1")
+    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
     assert (carried.copied, carried.manifests, carried.referrers) == (3, 2, 1)
     assert here.asked(source)["GET blobs 200"] == 3
     assert listed(target, model.digest) == {signature.digest}
@@ -239,7 +239,7 @@ def test_without_a_list_of_tags_the_usual_ones_are_asked_for(
     for suffix in (".sbom", ".other"):
         sample(suffix.encode()).push(source, dashed(model.digest) + suffix)
     with Untold(RegistryReference(source.host.name, source.container.repository)) as untold:
-        carried = GraphCopier(untold, target, TAGS).carry("v1", "v1")
+        carried = GraphCopier(untold, target, TAGS).copy("v1", "v1")
     assert carried.tags == (dashed(model.digest) + ".sbom", "v1")
 
 
@@ -260,7 +260,7 @@ def test_a_registry_with_the_api(target: RegistryStore, tmp_path: Path) -> None:
         server.on("GET", f"/v2/r/referrers/{made.digest}", Reply(200, Index(manifests=[entry]).to_json(), kinds))
         server.on("GET", f"/v2/r/referrers/{sbom.digest}", Reply(200, Index(manifests=[]).to_json(), kinds))
         with RegistryStore(RegistryReference(server.host, "r")) as api:
-            assert GraphCopier(api, target).carry("v1", "v1").referrers == 1
+            assert GraphCopier(api, target).copy("v1", "v1").referrers == 1
             assert not api.capabilities.referrers_by_tag
         assert not [each for each in server.seen if "sha256-" in each.path]
     assert listed(target, made.digest) == {sbom.digest}
@@ -274,7 +274,7 @@ def test_chains_of_referrers_end(
         last = referrer(last, str(number)).push(source, None)
     monkeypatch.setattr(carry, "REFERRER_DEPTH", 3)
     with pytest.raises(LimitError, match="more than 3 manifests refer to one another in a row"):
-        GraphCopier(source, target).carry("v1", "v1")
+        GraphCopier(source, target).copy("v1", "v1")
     assert target.head("v1") is None
     monkeypatch.setattr(carry, "REFERRER_DEPTH", 5)
-    assert GraphCopier(source, target).carry("v1", "v1").referrers == 4
+    assert GraphCopier(source, target).copy("v1", "v1").referrers == 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carriers of one run must not do at the same time, and what they find at the target from an earlier one."""
+"""What copies of one run must not do at the same time, and what they find at the target from an earlier one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ocibridge.settings import CONCURRENCY
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryStore
-from ocibridge.transfer.blobs import BlobCopier
-from ocibridge.transfer.copygraph import CopyOptions, GraphCopier, _Copy
+from ocibridge.transfer.copygraph import CopyOptions, GraphCopier
+from ocibridge.transfer.engine import CopyEngine
 from ocibridge.transfer.session import CopySession
 
 from ..stores.samples import sample
@@ -45,9 +45,9 @@ def test_other_platforms_of_an_index_that_is_there_are_brought(tmp_path: Path) -
         ]
         index = {"schemaVersion": 2, "mediaType": MEDIA_TYPE_INDEX, "manifests": listed}
         source.push_manifest(canonical_json(index), MEDIA_TYPE_INDEX, "v1")
-        GraphCopier(source, target, CopyOptions(platforms=("linux/amd64",))).carry("v1", "v1")
+        GraphCopier(source, target, CopyOptions(platforms=("linux/amd64",))).copy("v1", "v1")
         assert [target.head(child.digest) is not None for child in children.values()] == [True, False]
-        GraphCopier(source, target, CopyOptions()).carry("v1", "v1")
+        GraphCopier(source, target, CopyOptions()).copy("v1", "v1")
         assert all(target.head(child.digest) for child in children.values())
 
 
@@ -82,13 +82,13 @@ def test_many_roots_at_once_have_few_threads_each(
     for number in range(roots):
         sample(*(b"%d %d" % (number, blob) * 100_000 for blob in range(blobs))).push(source, f"v{number}")
     all_at_work, busy, most = threading.Barrier(roots), 0, 0
-    threads = _Copy._threads
+    threads = CopyEngine._threads
 
-    def counted(copy: _Copy, blobs: int, size: int) -> int:
+    def counted(engine: CopyEngine, blobs: int, size: int) -> int:
         all_at_work.wait(30)
-        return threads(copy, blobs, size)
+        return threads(engine, blobs, size)
 
-    def move(mover: BlobCopier, *_: object) -> str:
+    def move(engine: CopyEngine, *_: object) -> str:
         nonlocal busy, most
         with lock:
             busy += 1
@@ -98,10 +98,10 @@ def test_many_roots_at_once_have_few_threads_each(
             busy -= 1
         return "present"
 
-    monkeypatch.setattr(_Copy, "_threads", counted)
-    monkeypatch.setattr(BlobCopier, "foresee", move)
+    monkeypatch.setattr(CopyEngine, "_threads", counted)
+    monkeypatch.setattr(CopyEngine, "_plan_blob", move)
     shared = CopySession()
     with ThreadPoolExecutor(roots) as pool:
-        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), shared).missing, f"v{n}") for n in range(roots)]
+        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), shared).plan, f"v{n}") for n in range(roots)]
         assert all(job.result().present == blobs + 1 for job in jobs)
     assert most <= 2 * CONCURRENCY

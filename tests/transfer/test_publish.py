@@ -86,8 +86,8 @@ def test_the_second_push_moves_nothing(store: LayoutStore) -> None:
     progress = Recording()
     second = publish(draft(SMALL, PlanOptions()), store, "v1", progress=progress)
     assert second.manifest == first.manifest
-    assert {each.action for each in first.layers} == {"uploaded"}
-    assert {each.action for each in second.layers} == {"skipped"}
+    assert {each.action for each in first.layers} == {"copied"}
+    assert {each.action for each in second.layers} == {"present"}
     assert "uploading" not in progress.bytes
 
 

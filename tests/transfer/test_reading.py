@@ -15,7 +15,7 @@ from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, draft
 from ocibridge.errors import IntegrityError
 from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, ignore_bytes
-from ocibridge.layers import LayerDigests, OnePass, StoredLayer
+from ocibridge.layers import Layer, LayerDigests, OnePass, StoredLayer
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import SMALL_FILE
 from ocibridge.stores.base import BlobStream
@@ -110,7 +110,7 @@ def test_a_store_with_something_in_it_may_have_the_blob(tmp_path: Path, source: 
     store = layout(tmp_path)
     publish(draft(source.model(), PlanOptions()), store, "v1")
     done = publish(draft(source.model(), PlanOptions()), store, "v2")
-    assert {layer.action for layer in done.layers} == {"skipped"}
+    assert {layer.action for layer in done.layers} == {"present"}
     assert source.content.opened == 1
 
 
@@ -160,9 +160,13 @@ def test_the_earlier_manifest_is_not_fetched_in_vain(tmp_path: Path, source: Sou
     publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v2", cache=cache, known=never)
 
 
+def planned(model: Model, options: PlanOptions) -> list[Layer]:
+    return [each for each in draft(model, options).layers if isinstance(each, Layer)]
+
+
 def tamper(cache: DigestCache, made: Model, other: Source) -> None:
     """Give the layer of one model the digests of another, as no accident could."""
-    layer, wrong = draft(made, PlanOptions()).layers[0], draft(other.model(), PlanOptions()).layers[0]
+    layer, wrong = planned(made, PlanOptions())[0], planned(other.model(), PlanOptions())[0]
     with OnePass(wrong) as reading:
         digests = reading.finish()
     key = module.layer_key(layer)
@@ -196,7 +200,7 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         (key,) = [key for (key,) in connection.execute("SELECT key FROM digests")]
     connection.close()
-    layer = draft(other.model(), PlanOptions()).layers[0]
+    layer = planned(other.model(), PlanOptions())[0]
     with OnePass(layer) as reading:
         text = module._to_text(key, reading.finish())
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
@@ -209,13 +213,13 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
 def test_a_wrong_row_of_two_equal_layers(tmp_path: Path, cache: DigestCache) -> None:
     source, other = Source(tmp_path / "w"), Source(tmp_path / "v")
     other.write(DATA[::-1])
-    plan, wrong = draft(source.model(), PlanOptions(Layers.RAW)), draft(other.model(), PlanOptions(Layers.RAW))
+    wrong = planned(other.model(), PlanOptions(Layers.RAW))[0]
     first, second = (Counted(source.path, 0, SMALL_FILE), Counted(source.path, 1, SMALL_FILE))
     model = Model("folder", (ModelFile("a", Role.WEIGHT, first), ModelFile("b", Role.WEIGHT, second)))
     plan = draft(model, PlanOptions(Layers.RAW_FILES))
-    with OnePass(wrong.layers[0]) as reading:
+    with OnePass(wrong) as reading:
         digests = reading.finish()
-    for layer in plan.layers:
+    for layer in planned(model, PlanOptions(Layers.RAW_FILES)):
         cache.put(
             layer, module.layer_key(layer), LayerDigests(digests.digest, SMALL_FILE, digests.diff_id, digests.files)
         )
@@ -273,4 +277,4 @@ def test_finished_blobs_are_known_although_the_push_was_killed(
         publish(draft(source.model(), PlanOptions()), Dying(tmp_path / "layout", create=True), "v1", cache=cache)
     done = publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache)
     assert source.content.opened == 0
-    assert {layer.action for layer in done.layers} == {"skipped"}
+    assert {layer.action for layer in done.layers} == {"present"}
