@@ -136,7 +136,11 @@ class _Describer:
             return {}
         from .frontmatter import MAX_FRONT_MATTER, parse_front_matter
 
-        return parse_front_matter(self._start(readme, MAX_FRONT_MATTER))
+        try:
+            return parse_front_matter(self._start(readme, MAX_FRONT_MATTER))
+        except ValueError as exc:
+            self._warnings.append(f"the front matter of {show(readme)} is not valid YAML ({exc}); it is not read")
+            return {}
 
     def _said(self, key: str) -> tuple[str, ...]:
         """What the front matter says under `key`."""

@@ -210,6 +210,7 @@ def test_formats_by_name(tmp_path: Path, name: str, expected: str | None) -> Non
         ("license: mit", ("MIT",), None),
         ("license:\n- mit\n- apache-2.0", ("MIT", "Apache-2.0"), None),
         ("license: llama3", (), "llama3"),
+        ("license:\n- mit\n- hippocratic-2.1", ("MIT", "Hippocratic-2.1"), None),
         ("license: other\nlicense_name: qwen", (), "qwen"),
         ("x: y", (), None),
     ],
@@ -218,6 +219,16 @@ def test_licences(front: str, licenses: tuple[str, ...], other: str | None) -> N
     readme = ModelFile("README.md", Role.DOC, BytesContent(f"---\n{front}\n---\n".encode()))
     found = describe([readme], DEFAULT_LIMITS)
     assert (found.info.licenses, found.origin.get("folder.license")) == (licenses, other)
+
+
+def test_front_matter_that_is_no_yaml_is_a_warning() -> None:
+    readme = ModelFile("README.md", Role.DOC, BytesContent(b"---\nlicense: mit\nx: y: z\n---\n"))
+    found = describe([readme], DEFAULT_LIMITS)
+    assert found.info.licenses == ()
+    assert found.warnings == (
+        "the front matter of 'README.md' is not valid YAML (line 3: mapping values are not allowed here); "
+        "it is not read",
+    )
 
 
 @pytest.mark.parametrize(
