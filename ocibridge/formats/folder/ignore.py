@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a folder are not carried (`.ocibridgeignore`, a subset of gitignore(5))."""
+"""Which files of a folder are left out (`.ocibridgeignore`, with the patterns of gitignore(5))."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from ...errors import FormatError, LimitError
 from ...paths import show
-from .globs import Glob, GlobTable
+from .globs import Glob
 
 IGNORE_FILE = ".ocibridgeignore"
 """Name of the ignore file; only the one in the root of the folder counts. It is carried itself."""
@@ -30,34 +29,22 @@ MAX_PATTERNS = 10_000
 """Patterns of one folder."""
 
 
-class Pattern(NamedTuple):
-    """One line of an ignore file: a glob, and whether it takes back (`!`) what an earlier one ignores."""
-
-    glob: Glob
-    keep: bool
-
-
 class Ignores:
     """Patterns in order, of which the last that matches decides."""
 
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
+    def __init__(self, patterns: Iterable[Glob]) -> None:
         self._patterns = tuple(patterns)[::-1]
-        self._globs = GlobTable(each.glob for each in self._patterns)
 
     def ignores(self, path: str, is_folder: bool) -> bool:
         """Whether `path` is ignored, given that the folder that it is in is not.
 
         Nothing in an ignored folder can be taken back, as in gitignore(5).
         """
-        number = self._globs.first(path, _matches_folder if is_folder else Glob.matches)
-        return number is not None and not self._patterns[number].keep
+        place = f"{path}/" if is_folder else path
+        return next((bool(each.include) for each in self._patterns if each.match_file(place)), False)
 
 
-def _matches_folder(glob: Glob, path: str) -> bool:
-    return glob.matches(path, is_folder=True)
-
-
-def parse_patterns(lines: Sequence[str], owner: str) -> Iterator[Pattern]:
+def parse_patterns(lines: Sequence[str], owner: str) -> Iterator[Glob]:
     """The patterns in `lines`; empty ones and comments (`#`) are skipped.
 
     Args:
@@ -70,28 +57,20 @@ def parse_patterns(lines: Sequence[str], owner: str) -> Iterator[Pattern]:
     """
     count = 0
     for number, line in enumerate(lines, 1):
-        text = _trimmed(line)
-        if not text or text.startswith("#"):
+        try:
+            pattern = Glob(line)
+        except ValueError as exc:
+            raise FormatError(
+                f"{owner}, pattern {number}: {show(line)} {exc}", hint="correct it, or escape the character with '\\'"
+            ) from None
+        if pattern.include is None:
             continue
         count += 1
         if count > MAX_PATTERNS:
             raise LimitError(f"{owner} has more than the {MAX_PATTERNS} patterns accepted")
-        keep = text.startswith("!")
-        try:
-            yield Pattern(Glob(text[keep:]), keep)
-        except ValueError as exc:
-            raise FormatError(
-                f"{owner}, pattern {number}: {show(text)} {exc}", hint="correct it, or escape the character with '\\'"
-            ) from None
+        yield pattern
 
 
 def split_lines(text: str) -> list[str]:
     """The lines of an ignore file, which end in LF or CR LF and in nothing else."""
     return [line.removesuffix("\r") for line in text.split("\n")]
-
-
-def _trimmed(line: str) -> str:
-    """`line` without trailing spaces, but with one that a backslash protects."""
-    text = line.rstrip(" ")
-    backslashes = len(text) - len(text.rstrip("\\"))
-    return text + " " if backslashes % 2 and text != line else text

@@ -8,12 +8,14 @@ suffix, project files (`package.json`, `pyproject.toml`) are code, tables (`*.pa
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...model import Role
 from ...settings import SMALL_FILE
-from .globs import Glob, GlobTable
+from .globs import Glob
 
 
 class Rule(NamedTuple):
@@ -84,26 +86,23 @@ class RoleTable:
     """Rules before the default ones.
 
     Args:
-        rules: Rules in order; `DEFAULT_RULES` follow them.
+        rules: Rules in order, with patterns of gitignore(5); `DEFAULT_RULES` follow them.
 
     Raises:
         ValueError: a glob is not well formed.
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        every = (*rules, *DEFAULT_RULES)
-        self._roles = [rule.role for rule in every]
-        self._globs = GlobTable(compiled(rule.glob) for rule in every)
+        self._rules = [(compiled(rule.glob), rule.role) for rule in rules]
 
     def role_of(self, path: str, size: int) -> tuple[Role, bool]:
         """The role of the file `path` of `size` bytes, and whether it is a guess.
 
         A file that no rule knows is a weight if it has `SMALL_FILE` bytes or more, else configuration of one.
         """
-        number = self._globs.first(path.lower(), Glob.covers)
-        if number is not None:
-            return self._roles[number], False
-        return (Role.WEIGHT if size >= SMALL_FILE else Role.WEIGHT_CONFIG), True
+        path = path.lower()
+        role = next((role for glob, role in self._rules if glob.covers(path)), None) or _default(path)
+        return role or (Role.WEIGHT if size >= SMALL_FILE else Role.WEIGHT_CONFIG), role is None
 
 
 def compiled(glob: str) -> Glob:
@@ -112,4 +111,25 @@ def compiled(glob: str) -> Glob:
     Raises:
         ValueError: it is not well formed; the message is a clause.
     """
-    return Glob(glob.lower())
+    found = Glob(glob.lower())
+    if not found.include:
+        raise ValueError("matches no file")
+    return found
+
+
+_DEFAULTS = {rule.glob.lower(): number for number, rule in enumerate(DEFAULT_RULES)}
+_PATTERNS = [
+    (re.compile(fnmatch.translate(glob)), number)
+    for glob, number in _DEFAULTS.items()
+    if not re.fullmatch(r"[^*?]+|\*\.[^*?.]+", glob)
+]
+"""Those of the default rules that are neither a name nor a suffix, which are looked up."""
+
+
+def _default(path: str) -> Role | None:
+    """The role by the first default rule for the name of the file."""
+    name = path.rpartition("/")[2]
+    looked_up = (_DEFAULTS.get(name), _DEFAULTS.get(f"*.{name.rpartition('.')[2]}") if "." in name else None)
+    found = [number for number in looked_up if number is not None]
+    found += [number for pattern, number in _PATTERNS if pattern.match(name)]
+    return DEFAULT_RULES[min(found)].role if found else None

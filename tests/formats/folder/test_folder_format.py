@@ -117,7 +117,7 @@ def test_whose_rule_wins(tmp_path: Path) -> None:
 
 def test_a_rule_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    with pytest.raises(UsageError, match=r"the rule '\[a=doc' has a '\[' without its '\]'; correct its glob"):
+    with pytest.raises(UsageError, match=r"the rule '\[a=doc' is no pattern of gitignore; correct its glob"):
         FolderFormat().read(tmp_path, FolderReadOptions(roles=(("[a", Role.DOC),)))
 
 
