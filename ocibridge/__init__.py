@@ -14,175 +14,115 @@ from typing import TYPE_CHECKING, Any
 
 from .about import __version__
 
-if TYPE_CHECKING:
-    from .errors import (
-        AuthenticationError,
-        DestinationError,
-        FormatError,
-        IntegrityError,
-        InvalidReference,
-        LimitError,
-        NetworkError,
-        NotFound,
-        OcibridgeError,
-        SourceError,
-        StoreError,
-        UsageError,
-    )
-    from .formats.carton.options import CartonReadOptions, CartonWriteOptions
-    from .formats.folder.options import FolderReadOptions
-    from .formats.mlsteam.options import MlsteamWriteOptions
-    from .formats.ollama.options import OllamaReadOptions
-    from .mirror.plan import mirror_plan
-    from .mirror.reports import MirrorPlan, MirrorReport
-    from .mirror.run import RunOptions, mirror_run
-    from .operations.convert import convert
-    from .operations.copy import copy
-    from .operations.inspect import inspect
-    from .operations.inspected import InspectReport
-    from .operations.login import login, logout
-    from .operations.options import (
-        ConvertOptions,
-        CopyOptions,
-        InspectOptions,
-        PullOptions,
-        PushOptions,
-        VerifyOptions,
-    )
-    from .operations.pull import pull
-    from .operations.push import push
-    from .operations.reports import (
-        ConvertReport,
-        CopyReport,
-        PrepareReport,
-        PullReport,
-        PushReport,
-        RewriteReport,
-        VerifyReport,
-    )
-    from .operations.verify import verify
-    from .stores.registry import RegistryOptions
-    from .transfer import Progress, Task
-    from .volume.check import volume_check
-    from .volume.manifests import volume_manifest
-    from .volume.prepare import volume_prepare
-    from .volume.reports import VolumeCheckReport, VolumeManifestReport
+if TYPE_CHECKING:  # what type checkers see of the table below; a test compares the two
+    from .airgap.options import PackOptions as PackOptions
+    from .airgap.options import UnpackOptions as UnpackOptions
+    from .airgap.pack import pack as pack
+    from .airgap.reports import PackReport as PackReport
+    from .airgap.reports import UnpackReport as UnpackReport
+    from .airgap.unpack import unpack as unpack
+    from .errors import AuthenticationError as AuthenticationError
+    from .errors import DestinationError as DestinationError
+    from .errors import FormatError as FormatError
+    from .errors import IntegrityError as IntegrityError
+    from .errors import InvalidReference as InvalidReference
+    from .errors import LimitError as LimitError
+    from .errors import NetworkError as NetworkError
+    from .errors import NotFound as NotFound
+    from .errors import OcibridgeError as OcibridgeError
+    from .errors import SourceError as SourceError
+    from .errors import StoreError as StoreError
+    from .errors import UsageError as UsageError
+    from .formats.carton.options import CartonReadOptions as CartonReadOptions
+    from .formats.carton.options import CartonWriteOptions as CartonWriteOptions
+    from .formats.folder.options import FolderReadOptions as FolderReadOptions
+    from .formats.mlsteam.options import MlsteamWriteOptions as MlsteamWriteOptions
+    from .formats.ollama.options import OllamaReadOptions as OllamaReadOptions
+    from .mirror.options import MirrorOptions as MirrorOptions
+    from .mirror.options import RunOptions as RunOptions
+    from .mirror.plan import mirror_plan as mirror_plan
+    from .mirror.reports import MirrorPlan as MirrorPlan
+    from .mirror.reports import MirrorReport as MirrorReport
+    from .mirror.run import mirror_run as mirror_run
+    from .operations.convert import convert as convert
+    from .operations.copy import copy as copy
+    from .operations.inspect import inspect as inspect
+    from .operations.inspected import InspectReport as InspectReport
+    from .operations.login import login as login
+    from .operations.login import logout as logout
+    from .operations.options import ConvertOptions as ConvertOptions
+    from .operations.options import CopyOptions as CopyOptions
+    from .operations.options import InspectOptions as InspectOptions
+    from .operations.options import PullOptions as PullOptions
+    from .operations.options import PushOptions as PushOptions
+    from .operations.options import VerifyOptions as VerifyOptions
+    from .operations.pull import pull as pull
+    from .operations.push import push as push
+    from .operations.reports import ConvertReport as ConvertReport
+    from .operations.reports import CopyReport as CopyReport
+    from .operations.reports import PrepareReport as PrepareReport
+    from .operations.reports import PullReport as PullReport
+    from .operations.reports import PushReport as PushReport
+    from .operations.reports import RewriteReport as RewriteReport
+    from .operations.reports import VerifyReport as VerifyReport
+    from .operations.verify import verify as verify
+    from .settings import Limits as Limits
+    from .stores.registry import RateLimits as RateLimits
+    from .stores.registry import RegistryOptions as RegistryOptions
+    from .stores.registry import Retry as Retry
+    from .stores.registry import Timeouts as Timeouts
+    from .transfer import Progress as Progress
+    from .transfer import Task as Task
+    from .volume.check import volume_check as volume_check
+    from .volume.manifests import volume_manifest as volume_manifest
+    from .volume.options import PrepareOptions as PrepareOptions
+    from .volume.options import VolumeCheckOptions as VolumeCheckOptions
+    from .volume.options import VolumeManifestOptions as VolumeManifestOptions
+    from .volume.prepare import volume_prepare as volume_prepare
+    from .volume.reports import VolumeCheckReport as VolumeCheckReport
+    from .volume.reports import VolumeManifestReport as VolumeManifestReport
 
-_ERRORS = (
-    "AuthenticationError",
-    "DestinationError",
-    "FormatError",
-    "IntegrityError",
-    "InvalidReference",
-    "LimitError",
-    "NetworkError",
-    "NotFound",
-    "OcibridgeError",
-    "SourceError",
-    "StoreError",
-    "UsageError",
-)
-_HOMES = {
-    **dict.fromkeys(_ERRORS, "errors"),
-    "RegistryOptions": "stores.registry",
-    "Progress": "transfer",
-    "Task": "transfer",
-    **dict.fromkeys(
-        ("ConvertOptions", "CopyOptions", "InspectOptions", "PullOptions", "PushOptions", "VerifyOptions"),
-        "operations.options",
-    ),
-    "convert": "operations.convert",
-    "copy": "operations.copy",
-    "inspect": "operations.inspect",
-    "login": "operations.login",
-    "logout": "operations.login",
-    "mirror_plan": "mirror.plan",
-    "mirror_run": "mirror.run",
-    "pull": "operations.pull",
-    "push": "operations.push",
-    "ConvertReport": "operations.reports",
-    "CopyReport": "operations.reports",
-    "InspectReport": "operations.inspected",
-    "MirrorPlan": "mirror.reports",
-    "MirrorReport": "mirror.reports",
-    "PrepareReport": "operations.reports",
-    "PullReport": "operations.reports",
-    "PushReport": "operations.reports",
-    "RewriteReport": "operations.reports",
-    "RunOptions": "mirror.run",
-    "CartonReadOptions": "formats.carton.options",
-    "CartonWriteOptions": "formats.carton.options",
-    "FolderReadOptions": "formats.folder.options",
-    "MlsteamWriteOptions": "formats.mlsteam.options",
-    "OllamaReadOptions": "formats.ollama.options",
-    "VerifyReport": "operations.reports",
-    "verify": "operations.verify",
-    "VolumeCheckReport": "volume.reports",
-    "VolumeManifestReport": "volume.reports",
-    "volume_check": "volume.check",
-    "volume_manifest": "volume.manifests",
-    "volume_prepare": "volume.prepare",
+_MODULES = {
+    "airgap.options": "PackOptions UnpackOptions",
+    "airgap.pack": "pack",
+    "airgap.reports": "PackReport UnpackReport",
+    "airgap.unpack": "unpack",
+    "errors": "AuthenticationError DestinationError FormatError IntegrityError InvalidReference LimitError NetworkError "
+    "NotFound OcibridgeError SourceError StoreError UsageError",
+    "formats.carton.options": "CartonReadOptions CartonWriteOptions",
+    "formats.folder.options": "FolderReadOptions",
+    "formats.mlsteam.options": "MlsteamWriteOptions",
+    "formats.ollama.options": "OllamaReadOptions",
+    "mirror.options": "MirrorOptions RunOptions",
+    "mirror.plan": "mirror_plan",
+    "mirror.reports": "MirrorPlan MirrorReport",
+    "mirror.run": "mirror_run",
+    "operations.convert": "convert",
+    "operations.copy": "copy",
+    "operations.inspect": "inspect",
+    "operations.inspected": "InspectReport",
+    "operations.login": "login logout",
+    "operations.options": "ConvertOptions CopyOptions InspectOptions PullOptions PushOptions VerifyOptions",
+    "operations.pull": "pull",
+    "operations.push": "push",
+    "operations.reports": "ConvertReport CopyReport PrepareReport PullReport PushReport RewriteReport VerifyReport",
+    "operations.verify": "verify",
+    "settings": "Limits",
+    "stores.registry": "RateLimits RegistryOptions Retry Timeouts",
+    "transfer": "Progress Task",
+    "volume.check": "volume_check",
+    "volume.manifests": "volume_manifest",
+    "volume.options": "PrepareOptions VolumeCheckOptions VolumeManifestOptions",
+    "volume.prepare": "volume_prepare",
+    "volume.reports": "VolumeCheckReport VolumeManifestReport",
 }
+"""Public names by the module that has them, which is imported on first use: a command loads what it needs."""
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = [
-    "AuthenticationError",
-    "CartonReadOptions",
-    "CartonWriteOptions",
-    "ConvertOptions",
-    "ConvertReport",
-    "CopyOptions",
-    "CopyReport",
-    "DestinationError",
-    "FolderReadOptions",
-    "FormatError",
-    "InspectOptions",
-    "InspectReport",
-    "IntegrityError",
-    "InvalidReference",
-    "LimitError",
-    "MirrorPlan",
-    "MirrorReport",
-    "MlsteamWriteOptions",
-    "NetworkError",
-    "NotFound",
-    "OcibridgeError",
-    "OllamaReadOptions",
-    "PrepareReport",
-    "Progress",
-    "PullOptions",
-    "PullReport",
-    "PushOptions",
-    "PushReport",
-    "RegistryOptions",
-    "RewriteReport",
-    "RunOptions",
-    "SourceError",
-    "StoreError",
-    "Task",
-    "UsageError",
-    "VerifyOptions",
-    "VerifyReport",
-    "VolumeCheckReport",
-    "VolumeManifestReport",
-    "__version__",
-    "convert",
-    "copy",
-    "inspect",
-    "login",
-    "logout",
-    "mirror_plan",
-    "mirror_run",
-    "pull",
-    "push",
-    "verify",
-    "volume_check",
-    "volume_manifest",
-    "volume_prepare",
-]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: the command line must not pay for what a command does not need.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

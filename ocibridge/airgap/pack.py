@@ -38,6 +38,7 @@ from ..transfer.workers import Workers
 from .contents import ManifestRecorder, ReferenceContents, contents_of
 from .inventory import Inventory
 from .names import Name, name_of
+from .options import PackOptions
 from .reports import PackedReference, PackReport, VolumeReport
 
 if TYPE_CHECKING:
@@ -71,17 +72,9 @@ class _PackItem:
 def pack(
     references: Sequence[str | Reference],
     target: str | os.PathLike[str] | ArchiveReference,
+    options: PackOptions = PackOptions(),
     *,
-    since: str | os.PathLike[str] | None = None,
-    inventory: str | os.PathLike[str] | None = None,
-    volume_size: int | None = None,
-    platforms: Sequence[str] = (),
-    referrers: bool = True,
-    digest_tags: bool = True,
-    companions: bool = True,
-    force: bool = False,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> PackReport:
     """Write references into one OCI image layout archive.
@@ -92,16 +85,8 @@ def pack(
     Args:
         references: Registry references or layouts; each gets one name, `HOST/REPOSITORY:TAG`.
         target: The archive, as a path or `oci-archive:FILE`.
-        since: Path of the inventory of the other side; what it lists is left out.
-        inventory: Path for the inventory of the other side after the transfer.
-        volume_size: Length of a volume in bytes; None writes one file.
-        platforms: See `CopyOptions`.
-        referrers: Pack the referrers, too.
-        digest_tags: Pack tags `sha256-<hex>…`, too.
-        companions: Pack the companion image and Ollama manifest of a model, too.
-        force: Replace an existing archive.
+        options: What is packed, and how.
         registry: Credentials and TLS.
-        concurrency: Number of references, and of small blobs, that are fetched at the same time.
         progress: Receives progress events.
 
     Raises:
@@ -116,34 +101,35 @@ def pack(
     """
     path = archive_path(target)
     progress = progress or Progress()
-    known = Inventory() if since is None else Inventory.read(Path(since))
+    known = Inventory() if options.since is None else Inventory.read(Path(options.since))
+    inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        check_place(Path(inventory))
+        check_place(inventory)
     wanted = _wanted(references)
-    options = CopyOptions(tuple(platforms), referrers, (), digest_tags, concurrency=1)
+    graph = CopyOptions(tuple(options.platforms or ()), options.referrers, (), options.digest_tags, concurrency=1)
     with ExitStack() as stack:
-        writer = stack.enter_context(BundleWriter(path, volume_size, force))
+        writer = stack.enter_context(BundleWriter(path, options.volume_size, options.force))
         sources = _open(wanted.values(), registry, stack)
         session = CopySession()
-        workers = Workers(concurrency, progress, list(sources.values()))
+        workers = Workers(options.concurrency, progress, list(sources.values()))
         progress.plan("reading", len(wanted), 0)
 
         def read(item: tuple[Name, Reference]) -> tuple[list[_PackItem], list[str]]:
             task = Task("reading", item[0].text, 0)
             with reported(progress, task):
-                return _contents(*item, sources[item[1].name], options, session, companions, known)
+                return _contents(*item, sources[item[1].name], graph, session, options.companions, known)
 
         items = workers.map(read, list(wanted.items()))
         found = {each.name.text: each for every, _ in items for each in every}
         warnings = list(dict.fromkeys(text for _, every in items for text in every))
         ordered = [found[text] for text in sorted(found)]
-        written = _write(writer, [each for each in ordered if not each.unchanged], known, concurrency, progress)
+        written = _write(writer, [each for each in ordered if not each.unchanged], known, options.concurrency, progress)
         warnings += [text for source in sources.values() for text in source.warnings if text not in warnings]
     if all(each.unchanged for each in ordered):
         warnings.append("the other side has everything already: there is nothing in the archive")
     held = {each.name.text: each.contents.held for each in ordered}
     if inventory is not None:
-        known.joined(held).write(Path(inventory))
+        known.joined(held).write(inventory)
     return PackReport(
         archive=str(path),
         references=[_packed(each) for each in ordered],
@@ -154,7 +140,7 @@ def pack(
         left_out=len(written.left),
         left_out_bytes=sum(written.left.values()),
         volumes=written.volumes,
-        inventory=None if inventory is None else os.fspath(inventory),
+        inventory=None if inventory is None else str(inventory),
         warnings=warnings,
     )
 

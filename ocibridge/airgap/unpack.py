@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import settings
 from ..errors import FormatError, NotFound, StoreError, UsageError
 from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
@@ -32,6 +31,7 @@ from ..transfer.workers import Workers
 from .contents import ReferenceContents, contents_of
 from .inventory import Inventory
 from .names import Destination, Name, parse_destination, parse_name
+from .options import UnpackOptions
 from .pack import ANNOTATION_BLOBS_AT, archive_path
 from .reports import UnpackedReference, UnpackReport
 
@@ -71,13 +71,10 @@ class _Root:
 def unpack(
     source: str | os.PathLike[str] | ArchiveReference,
     target: str,
+    options: UnpackOptions = UnpackOptions(),
     *,
     references: Sequence[str] = (),
-    strip: str = "",
-    full: bool = False,
-    inventory: str | os.PathLike[str] | None = None,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> UnpackReport:
     """Restore what `pack` has written; any OCI archive with tags will do.
@@ -88,12 +85,9 @@ def unpack(
     Args:
         source: The archive, as a path or `oci-archive:FILE`; for volumes, `FILE` stands for `FILE.001` and so on.
         target: `HOST[/PREFIX]`, or `oci:DIR`, a layout in which all names are kept.
+        options: How it is restored.
         references: Names to restore; empty restores all.
-        strip: Leading parts of repository names to remove.
-        full: Check every blob, even if the target has the manifest, and repair the target.
-        inventory: Path of an inventory to which the restored references are added.
         registry: Credentials and TLS.
-        concurrency: Number of references, or of blobs of one, that are transferred at the same time.
         progress: Receives progress events.
 
     Raises:
@@ -107,20 +101,21 @@ def unpack(
         >>> unpack("models.tar", "registry.example.com/mirror")  # doctest: +SKIP
     """
     path = archive_path(source)
-    place = parse_destination(target, strip)
+    place = parse_destination(target, options.strip)
+    inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        check_place(Path(inventory))
+        check_place(inventory)
     progress = progress or Progress()
     bundle = BundleStore(path)
     _verify(bundle, progress)
-    held = Inventory() if inventory is None or not Path(inventory).exists() else Inventory.read(Path(inventory))
+    held = Inventory() if inventory is None or not inventory.exists() else Inventory.read(inventory)
     roots = _roots(bundle, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
         session = CopySession()
-        expected = _check_rest(bundle, roots, targets, session, Workers(concurrency, progress))
-        many = len(roots) >= concurrency
-        options = CopyOptions(full=full, concurrency=1 if many else concurrency)
+        expected = _check_rest(bundle, roots, targets, session, Workers(options.concurrency, progress))
+        many = len(roots) >= options.concurrency
+        graph = CopyOptions(full=options.full, concurrency=1 if many else options.concurrency)
         # By digest, the archive is one repository.
         whole = Named(bundle, "", lambda blob: expected.get(blob.digest))
         stores = [targets.store(root.repository) for root in roots]
@@ -129,14 +124,14 @@ def unpack(
         def restore(item: tuple[_Root, Store]) -> CopyResult:
             root, store = item
             with reported(progress, Task(_PHASE, root.name.text, 0)):
-                copier = GraphCopier(whole, store, options, session, Within(progress))
+                copier = GraphCopier(whole, store, graph, session, Within(progress))
                 return copier.copy(root.digest, root.name.tag)
 
-        workers = Workers(concurrency if many else 1, progress, stores)
+        workers = Workers(options.concurrency if many else 1, progress, stores)
         copied = workers.map(restore, list(zip(roots, stores, strict=True)))
         warnings = [*(text for each in copied for text in each.warnings), *targets.warnings()]
     if inventory is not None:
-        held.joined({each.name.text: each.contents.held for each in roots}).write(Path(inventory))
+        held.joined({each.name.text: each.contents.held for each in roots}).write(inventory)
     moves = [Moves.of(each) for each in copied]
     return UnpackReport(
         archive=str(path),
@@ -147,7 +142,7 @@ def unpack(
         ],
         totals=Moves.sum(moves),
         expected=len(expected),
-        inventory=None if inventory is None else os.fspath(inventory),
+        inventory=None if inventory is None else str(inventory),
         warnings=list(dict.fromkeys(warnings)),
     )
 

@@ -32,7 +32,7 @@ def add(parser: options.Parser) -> None:
 
 
 def _size(text: str) -> int:
-    from ..mirror.jobs.amounts import parse_size
+    from ..operations.values import parse_size
 
     try:
         return parse_size(text)
@@ -95,7 +95,8 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
             hint="write --to oci-archive:FILE; for registries, write a job for 'ocibridge mirror'",
         )
     registry = options.registry_options(args)
-    from ..airgap import pack
+    from ..airgap.options import PackOptions
+    from ..airgap.pack import pack
     from .progress import shown
 
     started = time.monotonic()
@@ -103,14 +104,16 @@ def _pack(args: argparse.Namespace, references: Sequence[str]) -> None:
         report = pack(
             references,
             args.to,
-            since=args.since,
-            inventory=args.inventory,
-            volume_size=args.volume_size,
-            **belongings(args),
-            force=args.force,
+            PackOptions(
+                since=args.since,
+                inventory=args.inventory,
+                volume_size=args.volume_size,
+                **belongings(args),
+                force=args.force,
+                **options.transfer_options(args),
+            ),
             registry=registry,
             progress=progress,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())
@@ -143,7 +146,8 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
     ]
     _refuse(args, names, "packing an archive")
     registry = options.registry_options(args)
-    from ..airgap import unpack
+    from ..airgap.options import UnpackOptions
+    from ..airgap.unpack import unpack
     from .progress import shown
 
     started = time.monotonic()
@@ -151,13 +155,10 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
         report = unpack(
             args.from_archive,
             args.to,
+            UnpackOptions(strip=args.strip, full=args.full, inventory=args.inventory, **options.transfer_options(args)),
             references=references,
-            strip=args.strip,
-            full=args.full,
-            inventory=args.inventory,
             registry=registry,
             progress=progress,
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

@@ -121,7 +121,8 @@ def _add_job(parser: options.Parser, *, journal: bool = True) -> None:
 def _run(args: argparse.Namespace) -> None:
     from ..errors import StoreError, UsageError
     from ..mirror.executors import executor_of
-    from ..mirror.run import RunOptions, mirror_run, workers_of
+    from ..mirror.options import RunOptions
+    from ..mirror.run import mirror_run, workers_of
     from .progress import shown
 
     job = _load(args)
@@ -130,7 +131,9 @@ def _run(args: argparse.Namespace) -> None:
     if args.follow and args.plan:
         raise UsageError("a plan is executed once, and --follow never ends", hint="leave out one of the two")
     plan = _read_plan(args.plan) if args.plan else None
-    settings = RunOptions(args.workers, shard, args.full, args.abort_on_error, args.executor)
+    settings = RunOptions(
+        workers=args.workers, shard=shard, full=args.full, abort_on_error=args.abort_on_error, executor=args.executor
+    )
 
     def once(entries: frozenset[int] | None = None) -> MirrorReport:
         started = time.monotonic()
@@ -212,12 +215,13 @@ def _load(args: argparse.Namespace) -> Job:
 
 
 def _planned(args: argparse.Namespace, *, full: bool, journal: Path | None) -> MirrorPlan:
+    from ..mirror.options import MirrorOptions
     from ..mirror.plan import mirror_plan
     from .progress import shown
 
     job = _load(args)
     with shown(args) as progress:
-        plan = mirror_plan(job, shard=_shard(args.shard), full=full, journal=journal, progress=progress)
+        plan = mirror_plan(job, MirrorOptions(shard=_shard(args.shard), full=full), journal=journal, progress=progress)
     if not args.json:
         warn(job.warnings)
     return plan

@@ -59,6 +59,7 @@ def _add_prepare(commands: options.Commands[Any]) -> None:
 
 def _prepare(args: argparse.Namespace) -> None:
     registry = options.registry_options(args)
+    from ..volume.options import PrepareOptions
     from ..volume.prepare import volume_prepare
     from .progress import shown
     from .push import movements
@@ -69,12 +70,9 @@ def _prepare(args: argparse.Namespace) -> None:
         report = volume_prepare(
             args.reference,
             args.target,
-            cache=args.cache,
+            PrepareOptions(cache=args.cache, **suffix, **options.image_options(args), **options.transfer_options(args)),
             registry=registry,
             progress=progress,
-            **suffix,
-            **options.image_options(args),
-            **options.transfer_options(args),
         )
     if args.json:
         result(report.to_json())

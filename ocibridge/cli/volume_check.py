@@ -47,13 +47,11 @@ def run(args: argparse.Namespace) -> None:
     """
     registry = options.registry_options(args)
     from ..volume.check import volume_check
+    from ..volume.options import VolumeCheckOptions
 
     report = volume_check(
         args.reference,
-        runtime=args.runtime,
-        version=args.runtime_version,
-        platform=args.platform,
-        read=args.read,
+        VolumeCheckOptions(runtime=args.runtime, version=args.runtime_version, platform=args.platform, read=args.read),
         registry=registry,
     )
     if args.json:

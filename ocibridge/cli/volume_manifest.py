@@ -48,19 +48,22 @@ def run(args: argparse.Namespace) -> None:
     """Print the YAML; what the cluster has to have goes to standard error, too."""
     registry = options.registry_options(args)
     from ..volume.manifests import volume_manifest
+    from ..volume.options import VolumeManifestOptions
 
     report = volume_manifest(
         args.reference,
-        kind=args.kind,
-        name=args.name,
-        mount_path=args.mount_path,
-        sub_path=args.sub_path,
-        image=args.image,
-        ocibridge_image=args.ocibridge_image,
-        model_format=args.model_format,
-        kubernetes_version=args.kubernetes_version,
-        pull_secret=args.pull_secret,
-        pull_policy=args.pull_policy,
+        VolumeManifestOptions(
+            kind=args.kind,
+            name=args.name,
+            mount_path=args.mount_path,
+            sub_path=args.sub_path,
+            image=args.image,
+            ocibridge_image=args.ocibridge_image,
+            model_format=args.model_format,
+            kubernetes_version=args.kubernetes_version,
+            pull_secret=args.pull_secret,
+            pull_policy=args.pull_policy,
+        ),
         registry=registry,
     )
     if args.json:

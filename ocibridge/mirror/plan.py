@@ -17,9 +17,9 @@ from ..transfer import Progress, Task
 from .executors import WORKERS, each_done
 from .jobs.job import Job
 from .journal import MirrorJournal, known_in
+from .options import MirrorOptions
 from .prune import Place, plan_prune
 from .reports import Failure, MirrorPlan, PlannedItem
-from .shards import Shard
 from .storepool import StorePool
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
@@ -27,9 +27,8 @@ from .work import Unit, Worker, failure, way_of
 
 def mirror_plan(
     job: str | os.PathLike[str] | Job,
+    options: MirrorOptions = MirrorOptions(),
     *,
-    shard: Shard | None = None,
-    full: bool = False,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> MirrorPlan:
@@ -37,8 +36,7 @@ def mirror_plan(
 
     Args:
         job: The job file.
-        shard: The part of it that is planned; None is all of it.
-        full: Whether every target is asked for every blob, whatever the journal says: what `mirror check` does.
+        options: What of it is planned, and how; `mirror check` asks for `full`.
         journal: File with the notes of earlier runs; None trusts none. It is read, and not written.
         progress: Told what happens.
 
@@ -53,13 +51,13 @@ def mirror_plan(
     items: list[tuple[int, PlannedItem]] = []
     failures: dict[str, Failure] = {}
     try:
-        work = expand(loaded, worker.sites, shard, listed=worker.listed)
+        work = expand(loaded, worker.sites, options.shard, listed=worker.listed)
         for each in work.failures:
             assert each.error is not None
             failures[each.source or each.target] = each.error
         ways = [way_of(entry) for entry in loaded.entries]
         units = [
-            (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), full=full))
+            (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), full=options.full))
             for number, unit in enumerate(work.units)
         ]
         progress.plan("planning", len(units), 0)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -20,46 +20,26 @@ from ..transfer import Progress, Task
 from .executors import each_done, workers_by_default
 from .jobs.job import Job
 from .journal import MirrorJournal
+from .options import RunOptions
 from .plan import places_of, pruning, repository_of, unless_failed
 from .prune import prune, still_to_prune
 from .remote import RemoteWork
 from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport
-from .shards import Shard
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a job is run.
-
-    Attributes:
-        workers: Tags that are worked on at the same time; None is what the job says, else 16, and for `processes` one
-            for each processor.
-        shard: The part of the job that is done here; None is all of it.
-        full: Whether every target is asked for every blob, whatever the journal says.
-        abort_on_error: Whether the first failure ends the run.
-        executor_name: What the report calls the executor.
-    """
-
-    workers: int | None = None
-    shard: Shard | None = None
-    full: bool = False
-    abort_on_error: bool = False
-    executor_name: str = "threads"
-
-
 def workers_of(job: Job, options: RunOptions) -> int:
     """How many tags are worked on at the same time."""
-    return options.workers or job.parallel or workers_by_default(options.executor_name)
+    return options.workers or job.parallel or workers_by_default(options.executor)
 
 
 def mirror_run(
     job: str | os.PathLike[str] | Job,
+    options: RunOptions = RunOptions(),
     *,
     plan: MirrorPlan | None = None,
     executor: Executor | None = None,
-    options: RunOptions | None = None,
     entries: Collection[int] | None = None,
     journal: str | os.PathLike[str] | None = None,
     on_item: Callable[[MirrorItem], None] | None = None,
@@ -72,10 +52,10 @@ def mirror_run(
 
     Args:
         job: The job file.
+        options: How it is run.
         plan: From `mirror_plan`: exactly this is done, and nothing else.
         executor: Where the work is done; threads of this process by default. For another one, each worker reads the
             job file's text, which it is sent, with the environment that it has.
-        options: See `RunOptions`.
         entries: Numbers of the `sync` entries that are run; None is all of them.
         journal: File with the notes of earlier runs; None keeps none.
         on_item: Called with each tag as it is done, in the order in which they are.
@@ -97,7 +77,7 @@ def mirror_run(
             hint="make a new plan with 'ocibridge mirror plan'",
         )
     with MirrorJournal(None if journal is None else Path(journal)) as notes:
-        return _Run(loaded, options or RunOptions(), notes, on_item, progress or Progress()).do(plan, executor, entries)
+        return _Run(loaded, options, notes, on_item, progress or Progress()).do(plan, executor, entries)
 
 
 class _Run:
@@ -212,7 +192,7 @@ class _Run:
             job_digest=self._job.digest,
             started=started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             seconds=seconds,
-            executor=self._options.executor_name,
+            executor=self._options.executor,
             workers=self._workers,
             shard=None if shard is None else str(shard),
             resumed=self._resumed,

@@ -16,9 +16,10 @@ from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_referen
 from ..stores.opening import open_store
 from .companions import FoundImage, find_image
 from .documents import Documents, ManifestOrIndex
-from .predict import PLATFORM, predict
+from .options import RUNTIMES, VolumeCheckOptions
+from .predict import predict
 from .reports import Companion, Prediction, VolumeCheckReport
-from .runtimes import IMAGE_CONFIG, RUNTIMES, Runtime, parse_runtime
+from .runtimes import IMAGE_CONFIG, Runtime, parse_runtime
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -34,11 +35,8 @@ _NEW = "NEW-TAG"
 
 def volume_check(
     reference: str | Reference,
+    options: VolumeCheckOptions = VolumeCheckOptions(),
     *,
-    runtime: str | None = None,
-    version: str | None = None,
-    platform: str = PLATFORM,
-    read: bool = False,
     registry: RegistryOptions | None = None,
 ) -> VolumeCheckReport:
     """Predict the files that pods see of an artifact that they mount as an image volume; any tool may have made it.
@@ -48,10 +46,7 @@ def volume_check(
 
     Args:
         reference: The artifact.
-        runtime: `containerd` or `cri-o`; None checks both.
-        version: Version of that runtime, such as `2.1`; None is the current one.
-        platform: `OS/ARCHITECTURE` of the node.
-        read: Read and verify every byte of every layer.
+        options: Runtime and platform of the nodes, and how much is read.
         registry: Credentials and TLS.
 
     Returns:
@@ -67,19 +62,19 @@ def volume_check(
         >>> volume_check("localhost:5000/models/digits:v1-image").ok  # doctest: +SKIP
         True
     """
-    if version is not None and runtime is None:
+    if options.version is not None and options.runtime is None:
         raise UsageError("a version is that of one runtime", hint=f"add --runtime {' or --runtime '.join(RUNTIMES)}")
-    runtimes = [parse_runtime(name, version) for name in ([runtime] if runtime else RUNTIMES)]
-    parse_platforms([platform])
+    names = [options.runtime] if options.runtime else RUNTIMES
+    runtimes = [parse_runtime(name, options.version) for name in names]
+    nodes = (options.platform, options.read)
+    parse_platforms([options.platform])
     named = parse_reference(reference) if isinstance(reference, str) else reference
     with open_store(named, registry) as store:
         documents = Documents(store)
         top = documents.named(named.version)
         related = FoundImage(None) if top.subject is not None else find_image(documents, named, top)
-        companion = _companion(documents, named, related, runtimes, platform, read) if related.image else None
-        predictions = [
-            _repaired(predict(documents, top, each, platform, read), named, top, companion) for each in runtimes
-        ]
+        companion = _companion(documents, named, related, runtimes, *nodes) if related.image else None
+        predictions = [_repaired(predict(documents, top, each, *nodes), named, top, companion) for each in runtimes]
         warnings = list(store.warnings)
         kind = kind_of(top)
     if related.stale:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from ..settings import MiB
 from .emit import Comments
-from .reports import Kind
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-POLICIES = ("IfNotPresent", "Always", "Never")
 KSERVE_FOLDER = "models"
 """Folder of an image that KServe mounts."""
 
@@ -38,7 +35,7 @@ class ManifestValues:
         mount_path: Path of the model in the container.
         sub_path: Folder of the image to mount; None mounts the whole image.
         pull_secret: Name of a secret of the type `kubernetes.io/dockerconfigjson`.
-        pull_policy: One of `POLICIES`.
+        pull_policy: See `VolumeManifestOptions`.
         stored: Size of the layers in bytes.
         unpacked: Size of the files in bytes.
         ocibridge_image: Image with ocibridge.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..paths import show
 
-DEFAULT = "1.35"
 _FIRST, _SUB_PATH, _ON, _STABLE = (1, 31), (1, 33), (1, 35), (1, 36)
 _RUNTIMES = "containerd 2.1 or CRI-O 1.31"
 _SUB_PATH_RUNTIMES = "containerd 2.2 or CRI-O 1.33"

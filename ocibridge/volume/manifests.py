@@ -17,11 +17,12 @@ from .check import platforms_of
 from .companions import find_image
 from .documents import Documents, ManifestOrIndex
 from .emit import to_yaml
-from .kinds import KINDS, KSERVE_FOLDER, POLICIES, ManifestValues, document, model_format
-from .kubernetes import DEFAULT, parse_cluster
-from .predict import PLATFORM, predict
+from .kinds import KSERVE_FOLDER, ManifestValues, document, model_format
+from .kubernetes import parse_cluster
+from .options import CONTAINERD, PLATFORM, VolumeManifestOptions
+from .predict import predict
 from .reports import Prediction, VolumeManifestReport
-from .runtimes import CONTAINERD, parse_runtime
+from .runtimes import parse_runtime
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -32,34 +33,15 @@ _MOUNT = "/models"
 
 def volume_manifest(
     reference: str | Reference,
+    options: VolumeManifestOptions = VolumeManifestOptions(),
     *,
-    kind: str = "Pod",
-    name: str | None = None,
-    mount_path: str | None = None,
-    sub_path: str | None = None,
-    image: str | None = None,
-    ocibridge_image: str | None = None,
-    model_format: str | None = None,
-    kubernetes_version: str = DEFAULT,
-    pull_secret: str | None = None,
-    pull_policy: str | None = None,
     registry: RegistryOptions | None = None,
 ) -> VolumeManifestReport:
     """Generate the YAML of an object that mounts a published model, pinned by digest.
 
     Args:
         reference: An artifact with a companion image, or an image.
-        kind: `Pod`, `Deployment`, `InferenceService` (KServe), `DaemonSet`, which makes every node pull the image
-            in advance, or `InitContainer`: a pod that pulls the model with ocibridge and needs no image.
-        name: Name of the object; None takes the end of the repository's name.
-        mount_path: Path of the model in the container; None is `/models`.
-        sub_path: Folder of the image, or of the model, to mount; None mounts all.
-        image: Image of the container; None takes a small one that lists the files.
-        ocibridge_image: Image with ocibridge, for `InitContainer`.
-        model_format: Name of the format in KServe; None derives it from the files.
-        kubernetes_version: Version of the cluster, such as `1.33`.
-        pull_secret: Name of the secret with the credentials of the registry.
-        pull_policy: `IfNotPresent`, `Always` or `Never`; None is `IfNotPresent`.
+        options: Values of the object. `sub_path` is a folder of the image, or of the model.
         registry: Credentials and TLS.
 
     Raises:
@@ -73,15 +55,19 @@ def volume_manifest(
     named = parse_reference(reference) if isinstance(reference, str) else reference
     if not isinstance(named, RegistryReference):
         raise UsageError(f"pods cannot pull from {named.name}", hint="push the model to a registry first")
-    if kind not in KINDS:
-        raise UsageError(f"{show(kind)} is no kind that can be written", hint=f"give one of {', '.join(KINDS)}")
+    kind, sub_path = options.kind, options.sub_path
     served, pulls = kind == "InferenceService", kind == "InitContainer"
-    given = {"--mount-path": mount_path, "--sub-path": sub_path, "--image": image, "--pull-policy": pull_policy}
+    given = {
+        "--mount-path": options.mount_path,
+        "--sub-path": sub_path,
+        "--image": options.image,
+        "--pull-policy": options.pull_policy,
+    }
     for option, value in given.items():
         if value is not None and (served or (pulls and option == "--pull-policy")):
             raise UsageError(f"{kind} has no use for {option}", hint=f"leave out {option}")
-    _check(name, mount_path, sub_path, pull_policy)
-    cluster = parse_cluster(kubernetes_version)
+    _check(options)
+    cluster = parse_cluster(options.kubernetes_version)
     partly = served or sub_path is not None
     if not pulls:
         cluster.require_image_volumes(partly)
@@ -95,18 +81,18 @@ def volume_manifest(
     found, comments = document(
         kind,
         ManifestValues(
-            name=name or _name(named),
+            name=options.name or _name(named),
             artifact=model.artifact,
             image=model.image,
-            container_image=image,
-            mount_path=mount_path or _MOUNT,
+            container_image=options.image,
+            mount_path=options.mount_path or _MOUNT,
             sub_path=sub_path,
-            pull_secret=pull_secret,
-            pull_policy=pull_policy or POLICIES[0],
+            pull_secret=options.pull_secret,
+            pull_policy=options.pull_policy or "IfNotPresent",
             stored=model.stored,
             unpacked=model.unpacked,
-            ocibridge_image=ocibridge_image or f"ocibridge:{version('ocibridge')}",
-            model_format=_format(model_format, model) if served else "",
+            ocibridge_image=options.ocibridge_image or f"ocibridge:{version('ocibridge')}",
+            model_format=_format(options.model_format, model) if served else "",
         ),
     )
     notes = [] if pulls else [*cluster.notes(partly), *model.notes]
@@ -123,7 +109,8 @@ def volume_manifest(
     )
 
 
-def _check(name: str | None, mount_path: str | None, sub_path: str | None, pull_policy: str | None) -> None:
+def _check(options: VolumeManifestOptions) -> None:
+    name, mount_path, sub_path = options.name, options.mount_path, options.sub_path
     if name is not None and not _NAME.fullmatch(name):
         raise UsageError(f"{show(name)} is no name for an object", hint="use lower-case letters, digits and '-'")
     if mount_path is not None and (not re.fullmatch(r"/[!-9;-~]+", mount_path) or ".." in mount_path.split("/")):
@@ -132,8 +119,6 @@ def _check(name: str | None, mount_path: str | None, sub_path: str | None, pull_
         not re.fullmatch(r"[!-~]+", sub_path) or sub_path.startswith("/") or ".." in sub_path.split("/")
     ):
         raise UsageError(f"{show(sub_path)} is no path in a volume", hint="give a relative one, such as models")
-    if pull_policy not in (None, *POLICIES):
-        raise UsageError(f"{show(pull_policy or '')} is no pull policy", hint=f"give one of {', '.join(POLICIES)}")
 
 
 def _name(named: RegistryReference) -> str:

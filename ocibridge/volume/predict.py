@@ -17,11 +17,11 @@ from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
 from .documents import Documents, ManifestOrIndex
 from .entries import LayerContents, LayerEntry
+from .options import CRIO
 from .overlay import Overlay, parents
 from .reports import MountedFile, Prediction, UnreadLayer
-from .runtimes import CRIO, MountedLayer, Runtime, View, artifact_view, view
+from .runtimes import MountedLayer, Runtime, View, artifact_view, view
 
-PLATFORM = "linux/amd64"
 _SHOWN = 3
 
 

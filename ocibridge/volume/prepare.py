@@ -24,6 +24,7 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, Task, Workers, reported
 from .entries import contents
+from .options import PrepareOptions
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -32,13 +33,9 @@ if TYPE_CHECKING:
 def volume_prepare(
     source: str | Reference,
     target: str | Reference | None = None,
+    options: PrepareOptions = PrepareOptions(),
     *,
-    platforms: Sequence[str] = settings.PLATFORMS,
-    suffix: str = settings.IMAGE_SUFFIX,
-    max_layers: int = settings.MAX_LAYERS,
-    cache: bool = True,
     registry: RegistryOptions | None = None,
-    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
 ) -> PrepareReport:
     """Publish an OCI image with the layers of an artifact, under the tag of the artifact with a suffix.
@@ -49,12 +46,8 @@ def volume_prepare(
     Args:
         source: The artifact, by tag, or by tag and digest; by digest alone only with a `target`.
         target: Repository and tag for the image, to which the suffix is added; None is those of the artifact.
-        platforms: `OS/ARCHITECTURE[/VARIANT]` of the nodes; the layers are the same for all.
-        suffix: Suffix of the tag.
-        max_layers: Largest number of layers; see `ocibridge.settings.MAX_LAYERS`.
-        cache: See `push`.
+        options: Platforms, suffix and layers of the image; the layers are the same for all platforms.
         registry: Credentials and TLS, for the target, and for a source on the same host or without a target.
-        concurrency: Number of simultaneous transfers.
         progress: Receives progress events.
 
     Returns:
@@ -74,17 +67,17 @@ def volume_prepare(
     """
     reference = parse_reference(source) if isinstance(source, str) else source
     goal = reference if target is None else (parse_reference(target) if isinstance(target, str) else target)
-    place = companion_reference(_tagged(goal, target is None), suffix)
-    wanted = parse_platforms(platforms)
+    place = companion_reference(_tagged(goal, target is None), options.suffix)
+    wanted = parse_platforms(options.platforms or settings.PLATFORMS)
     progress = progress or Progress()
     with ExitStack() as stack:
         same = goal.name == reference.name
         hosts = stack.enter_context(Hosts())
-        notes = settings.cache_dir() if cache else None
+        notes = settings.cache_dir() if options.cache else None
         store = stack.enter_context(
             open_store(reference, other_side(reference, goal, registry), hosts=hosts, write=same, notes=notes)
         )
-        checked = checked_artifact(store, reference, concurrency, progress)
+        checked = checked_artifact(store, reference, options.concurrency, progress)
         home = store
         if not same:
             home = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
@@ -95,9 +88,9 @@ def volume_prepare(
             home,
             place,
             wanted,
-            max_layers=max_layers,
+            max_layers=options.max_layers or settings.MAX_LAYERS,
             cache=stack.enter_context(DigestCache(notes)),
-            concurrency=concurrency,
+            concurrency=options.concurrency,
             progress=progress,
         )
 

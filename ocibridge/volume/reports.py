@@ -9,9 +9,9 @@ from pydantic import Field
 
 from ..oci import Digest
 from ..operations.base import Report
+from .options import Kind
 
 Verdict = Literal["mounts", "empty", "wrong", "refused"]
-Kind = Literal["Pod", "Deployment", "InferenceService", "DaemonSet", "InitContainer"]
 
 
 class MountedFile(Report):

@@ -17,9 +17,8 @@ from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYP
 from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
 from .documents import Documents, ManifestOrIndex
+from .options import CONTAINERD, CRIO, RUNTIMES
 
-CONTAINERD, CRIO = "containerd", "cri-o"
-RUNTIMES = (CONTAINERD, CRIO)
 IMAGE_CONFIG = "application/vnd.oci.image.config.v1+json"
 DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
 

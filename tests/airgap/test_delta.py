@@ -11,8 +11,10 @@ from jsonschema import Draft202012Validator
 
 from ocibridge import schemas
 from ocibridge.airgap import inventory as inventory_module
-from ocibridge.airgap import pack, unpack
 from ocibridge.airgap.inventory import Inventory, ReferenceInventory
+from ocibridge.airgap.options import PackOptions, UnpackOptions
+from ocibridge.airgap.pack import pack
+from ocibridge.airgap.unpack import unpack
 from ocibridge.errors import FormatError, LimitError, SourceError, StoreError
 from ocibridge.oci import Descriptor
 from ocibridge.stores.bundle import BundleStore
@@ -58,7 +60,7 @@ def two(source: RegistryServer, target: RegistryServer, repository: str, tmp_pat
 def first(two: Two) -> Path:
     """The inventory after a first archive with a:v1 has been restored."""
     two.put("a", "v1", BIG, b"one")
-    pack([two.ref("a", "v1")], two.path("first.tar"), inventory=two.path("first.json"))
+    pack([two.ref("a", "v1")], two.path("first.tar"), PackOptions(inventory=two.path("first.json")))
     unpack(two.path("first.tar"), two.place)
     return two.path("first.json")
 
@@ -67,7 +69,7 @@ class TestDelta:
     def test_only_what_is_new(self, two: Two, first: Path) -> None:
         two.put("a", "v2", BIG, b"two")
         references = [two.ref("a", "v1"), two.ref("a", "v2")]
-        report = pack(references, two.path("d.tar"), since=first, inventory=two.path("second.json"))
+        report = pack(references, two.path("d.tar"), PackOptions(since=first, inventory=two.path("second.json")))
         assert [(each.name, each.action) for each in report.references] == [
             (references[0], "unchanged"),
             (references[1], "packed"),
@@ -76,20 +78,22 @@ class TestDelta:
         assert report.left_out_bytes > len(BIG)
         assert two.path("d.tar").stat().st_size < 10_000
         assert list(BundleStore(two.path("d.tar")).tags()) == [references[1]]
-        restored = unpack(two.path("d.tar"), two.place, inventory=first)
+        restored = unpack(two.path("d.tar"), two.place, UnpackOptions(inventory=first))
         assert (restored.expected, restored.totals.copied) == (2, 1)
         two.assert_same("a", "v2")
         assert first.read_bytes() == two.path("second.json").read_bytes()
 
     def test_nothing_is_new(self, two: Two, first: Path) -> None:
-        report = pack([two.ref("a", "v1")], two.path("d.tar"), since=first, inventory=two.path("second.json"))
+        report = pack(
+            [two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first, inventory=two.path("second.json"))
+        )
         assert (report.blobs, report.manifests, report.left_out) == (0, 0, 0)
         assert unpack(two.path("d.tar"), two.place).references == []
         assert first.read_bytes() == two.path("second.json").read_bytes()
 
     def test_a_tag_that_was_moved(self, two: Two, first: Path) -> None:
         new = two.put("a", "v1", BIG, b"moved")
-        assert pack([two.ref("a", "v1")], two.path("d.tar"), since=first).blobs == 1
+        assert pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first)).blobs == 1
         unpack(two.path("d.tar"), two.place)
         assert two.there("a")["v1"] == new.digest
         two.assert_same("a", "v1")
@@ -99,7 +103,7 @@ class TestDelta:
         held = Inventory.read(first).references[two.ref("a", "v1")]
         subject = Descriptor(media_type="x/y", digest=held.digest, size=held.manifests[held.digest])
         signed = put(two.source, f"{two.repository}/a", None, [b"signature"], subject=subject, artifact_type=SIGNATURE)
-        report = pack([two.ref("a", "v1")], two.path("d.tar"), since=first)
+        report = pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first))
         assert [each.action for each in report.references] == ["packed"]
         assert (report.blobs, report.blob_bytes) == (1, len(b"signature"))
         unpack(two.path("d.tar"), two.place)
@@ -107,7 +111,7 @@ class TestDelta:
 
     def test_blobs_of_another_repository_are_mounted(self, two: Two, target: RegistryServer, first: Path) -> None:
         two.put("b", "v1", BIG, b"new")
-        pack([two.ref("b", "v1")], two.path("d.tar"), since=first)
+        pack([two.ref("b", "v1")], two.path("d.tar"), PackOptions(since=first))
         since = len(requests(target.log()))
         report = unpack(two.path("d.tar"), two.place)
         assert (report.totals.copied, report.totals.copied_bytes, report.totals.mounted) == (1, 3, 2)
@@ -120,7 +124,7 @@ class TestDelta:
         from ocibridge.stores.registry import RegistryStore
 
         two.put("b", "v1", BIG, b"new")
-        pack([two.ref("b", "v1")], two.path("d.tar"), since=first)
+        pack([two.ref("b", "v1")], two.path("d.tar"), PackOptions(since=first))
         monkeypatch.setattr(RegistryStore, "mount_blob", lambda *_: False)
         report = unpack(two.path("d.tar"), two.place)
         assert (report.totals.copied, report.totals.mounted) == (3, 0)
@@ -131,7 +135,7 @@ class TestDelta:
         place = f"oci:{tmp_path / 'layout'}"
         unpack(two.path("first.tar"), place)
         two.put("b", "v1", BIG, b"new")
-        pack([two.ref("b", "v1")], two.path("d.tar"), since=first)
+        pack([two.ref("b", "v1")], two.path("d.tar"), PackOptions(since=first))
         report = unpack(two.path("d.tar"), place)
         assert (report.expected, report.totals.copied) == (2, 1)
         assert LayoutStore(tmp_path / "layout").tags() == [two.ref("a", "v1"), two.ref("b", "v1")]
@@ -141,7 +145,7 @@ class TestDelta:
         two.put("a", "v2", BIG, b"two")
         two.put("c", "v1", b"whole")
         drop_blob(two.target, f"mirror/{two.repository}/a", Descriptor.of(BIG, "").digest)
-        pack([two.ref("a", "v2"), two.ref("c", "v1")], two.path("d.tar"), since=first)
+        pack([two.ref("a", "v2"), two.ref("c", "v1")], two.path("d.tar"), PackOptions(since=first))
         since = len(requests(target.log()))
         with pytest.raises(StoreError) as caught:
             unpack(two.path("d.tar"), two.place)
@@ -156,16 +160,16 @@ class TestDelta:
 
     def test_another_target(self, two: Two, first: Path) -> None:
         two.put("a", "v2", BIG, b"two")
-        pack([two.ref("a", "v2")], two.path("d.tar"), since=first)
+        pack([two.ref("a", "v2")], two.path("d.tar"), PackOptions(since=first))
         with pytest.raises(StoreError, match=r"lacks the blob .* and 1 more, and"):
             unpack(two.path("d.tar"), f"{two.target}/elsewhere")
 
     def test_places_that_strip_leaves_out(self, two: Two, first: Path) -> None:
         """A hint at repositories that are not restored here is no reason to fail."""
         two.put("b", "v1", BIG)
-        pack([two.ref("b", "v1")], two.path("d.tar"), since=first)
+        pack([two.ref("b", "v1")], two.path("d.tar"), PackOptions(since=first))
         with pytest.raises(StoreError, match="lacks the blob"):
-            unpack(two.path("d.tar"), two.place, strip=f"{two.repository}/b")
+            unpack(two.path("d.tar"), two.place, UnpackOptions(strip=f"{two.repository}/b"))
 
     def test_many_deltas(self, two: Two, first: Path) -> None:
         """Each builds on the inventory that the one before wrote."""
@@ -174,7 +178,7 @@ class TestDelta:
             two.put("a", f"v{number}", BIG, b"%d" % number)
             following = two.path(f"{number}.json")
             references = [two.ref("a", f"v{each}") for each in range(1, number + 1)]
-            report = pack(references, two.path(f"{number}.tar"), since=inventory, inventory=following)
+            report = pack(references, two.path(f"{number}.tar"), PackOptions(since=inventory, inventory=following))
             assert report.blobs == 1
             unpack(two.path(f"{number}.tar"), two.place)
             inventory = following
@@ -185,7 +189,7 @@ class TestDelta:
 
 class TestInventory:
     def test_both_sides_write_the_same(self, two: Two, first: Path) -> None:
-        unpack(two.path("first.tar"), two.place, inventory=two.path("theirs.json"))
+        unpack(two.path("first.tar"), two.place, UnpackOptions(inventory=two.path("theirs.json")))
         assert two.path("theirs.json").read_bytes() == first.read_bytes()
 
     def test_it_follows_its_schema(self, first: Path) -> None:
@@ -202,12 +206,12 @@ class TestInventory:
     def test_nothing_is_written_where_packing_fails(self, two: Two, first: Path) -> None:
         before = first.read_bytes()
         with pytest.raises(StoreError):
-            pack([two.ref("a", "absent")], two.path("d.tar"), since=first, inventory=first)
+            pack([two.ref("a", "absent")], two.path("d.tar"), PackOptions(since=first, inventory=first))
         assert first.read_bytes() == before
 
     def test_absent(self, two: Two) -> None:
         with pytest.raises(SourceError, match="cannot read"):
-            pack([two.ref("a", "v1")], two.path("d.tar"), since=two.path("absent"))
+            pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=two.path("absent")))
 
     @pytest.mark.parametrize(
         "text",

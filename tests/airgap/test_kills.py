@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.airgap import pack, unpack
+from ocibridge.airgap.options import PackOptions
+from ocibridge.airgap.pack import pack
+from ocibridge.airgap.unpack import unpack
 from ocibridge.settings import MiB
 
 from ..kill.commands import run, start
@@ -68,7 +70,9 @@ def test_a_killed_pack_goes_on(line: Line, repositories: list[str], tmp_path: Pa
     references = [f"{line.host}/{each}:v1" for each in repositories]
     again = tmp_path / "again" / "x.tar"
     report = pack(
-        references, again, volume_size=3 * MiB if split else None, inventory=again.with_name("inventory.json")
+        references,
+        again,
+        PackOptions(volume_size=3 * MiB if split else None, inventory=again.with_name("inventory.json")),
     )
     assert report.kept == 0
     assert files(tmp_path / "again") == made

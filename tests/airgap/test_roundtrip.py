@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import ocibridge
-from ocibridge.airgap import pack, unpack
+from ocibridge.airgap.options import PackOptions, UnpackOptions
+from ocibridge.airgap.pack import pack
+from ocibridge.airgap.unpack import unpack
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, UsageError
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import Descriptor
@@ -94,7 +96,7 @@ def rich(source: RegistryServer, repository: str) -> Rich:
 class TestRoundTrip:
     @pytest.mark.parametrize("volume_size", [None, 64 * 1024])
     def test_everything(self, rich: Rich, target: RegistryServer, archive: Path, volume_size: int | None) -> None:
-        packed = pack(rich.references, archive, volume_size=volume_size)
+        packed = pack(rich.references, archive, PackOptions(volume_size=volume_size))
         prefix = f"{'split' if volume_size else 'whole'}/"
         unpacked = unpack(archive, f"{target.host}/{prefix[:-1]}")
         rich.assert_at(target.host, prefix)
@@ -124,7 +126,9 @@ class TestRoundTrip:
             path = tmp_path / f"{number}" / "x.tar"
             path.parent.mkdir()
             pack(
-                references, path, volume_size=64 * 1024, inventory=path.parent / "inventory", concurrency=1 + 7 * number
+                references,
+                path,
+                PackOptions(volume_size=64 * 1024, inventory=path.parent / "inventory", concurrency=1 + 7 * number),
             )
             found.append(files(path.parent))
         assert found[0] == found[1]
@@ -149,7 +153,7 @@ class TestRoundTrip:
         unpack(archive, f"{target.host}/repaired")
         blob = Descriptor.of(b"one", "")
         drop_blob(target.host, f"repaired/{rich.a}", blob.digest)
-        assert unpack(archive, f"{target.host}/repaired", full=True).totals.copied == 1
+        assert unpack(archive, f"{target.host}/repaired", UnpackOptions(full=True)).totals.copied == 1
         assert blob.digest in whole(target.host, f"repaired/{rich.a}", "v1")
 
     def test_a_tag_that_moves_meanwhile(self, source: RegistryServer, repository: str, archive: Path) -> None:
@@ -174,15 +178,15 @@ class TestRoundTrip:
         unpack(archive, target.host)
         assert tags(target.host, repository).items() >= tags(source.host, repository).items()
         ocibridge.verify(f"{target.host}/{repository}:v1")
-        alone = pack([reference], archive, companions=False, force=True)
+        alone = pack([reference], archive, PackOptions(companions=False, force=True))
         assert [each.name for each in alone.references] == [reference]
 
     def test_without_what_belongs_to_it(self, rich: Rich, archive: Path) -> None:
-        report = pack(rich.references[:1], archive, referrers=False, digest_tags=False)
+        report = pack(rich.references[:1], archive, PackOptions(referrers=False, digest_tags=False))
         assert [(each.name, each.manifests) for each in report.references] == [(rich.references[0], 1)]
 
     def test_chosen_platforms(self, rich: Rich, archive: Path) -> None:
-        report = pack(rich.references[2:], archive, platforms=["linux/amd64"], referrers=False)
+        report = pack(rich.references[2:], archive, PackOptions(platforms=["linux/amd64"], referrers=False))
         (only,) = report.references
         assert (only.digest, only.manifests) == (rich.index.digest, 2)
 
@@ -196,7 +200,7 @@ class TestRoundTrip:
 
     def test_tag_and_digest(self, rich: Rich, archive: Path) -> None:
         put(rich.host, rich.a, "v1", [b"newer"])
-        report = pack([f"{rich.host}/{rich.a}:v1@{rich.one.digest}"], archive, digest_tags=False)
+        report = pack([f"{rich.host}/{rich.a}:v1@{rich.one.digest}"], archive, PackOptions(digest_tags=False))
         assert [(each.name, each.digest) for each in report.references] == [(rich.references[0], rich.one.digest)]
 
     def test_progress(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
@@ -214,7 +218,7 @@ class TestRoundTrip:
             def finish(self, task: Task, outcome: str) -> None:
                 assert outcome != "failed"
 
-        report = pack(rich.references, archive, volume_size=64 * 1024, progress=Seen())
+        report = pack(rich.references, archive, PackOptions(volume_size=64 * 1024), progress=Seen())
         assert list(phases) == ["reading", "packing"]
         assert done["packing"] == phases["packing"] > report.blob_bytes
         phases.clear()
@@ -237,20 +241,20 @@ class TestPlaces:
     def test_strip(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references[:1], archive)
         outer = rich.a.rpartition("/")[0]
-        unpack(archive, f"{target.host}/{outer}-stripped", strip=outer)
+        unpack(archive, f"{target.host}/{outer}-stripped", UnpackOptions(strip=outer))
         assert tags(target.host, f"{outer}-stripped/a")["v1"] == rich.one.digest
 
     def test_strip_all(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references[:1], archive)
-        unpack(archive, f"{target.host}/{rich.a}-only", strip=f"/{rich.a}/")
+        unpack(archive, f"{target.host}/{rich.a}-only", UnpackOptions(strip=f"/{rich.a}/"))
         assert tags(target.host, f"{rich.a}-only")["v1"] == rich.one.digest
         with pytest.raises(UsageError, match="names no repository in"):
-            unpack(archive, target.host, strip=rich.a)
+            unpack(archive, target.host, UnpackOptions(strip=rich.a))
 
     def test_strip_that_does_not_fit(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references[:1], archive)
         with pytest.raises(UsageError, match="is in no repository below 'tes'; leave out --strip"):
-            unpack(archive, target.host, strip="tes")
+            unpack(archive, target.host, UnpackOptions(strip="tes"))
 
     @pytest.mark.parametrize(
         "place", ["", "x", "oci:DIR:v1", "oci-archive:x.tar", "host.x/a:v1", "host.x/A", f"host.x/a@sha256:{'0' * 64}"]
@@ -302,7 +306,7 @@ class TestPlaces:
         pushed = ocibridge.push(carton, f"{source.host}/{repository}:v1")
         for size in (None, 64 * 1024):
             file = tmp_path / f"x{size}.tar"
-            pack([f"{source.host}/{repository}:v1"], file, volume_size=size)
+            pack([f"{source.host}/{repository}:v1"], file, PackOptions(volume_size=size))
             for end in (f":{source.host}/{repository}:v1", ":v1", f"@{pushed.digest}"):
                 assert ocibridge.inspect(f"oci-archive:{file}{end}").digest == pushed.digest
                 ocibridge.verify(f"oci-archive:{file}{end}")
@@ -328,7 +332,7 @@ class TestFailures:
         with pytest.raises(DestinationError, match="exists; choose another name"):
             pack(rich.references, archive)
         assert files(archive.parent) == before
-        pack(rich.references, archive, force=True)
+        pack(rich.references, archive, PackOptions(force=True))
         assert len(names(archive)) == 4
 
     def test_two_of_one_name(self, rich: Rich, tmp_path: Path, archive: Path) -> None:
@@ -348,7 +352,7 @@ class TestFailures:
     def test_a_damaged_volume_is_named_before_anything_else(
         self, rich: Rich, target: RegistryServer, archive: Path
     ) -> None:
-        pack(rich.references, archive, volume_size=64 * 1024)
+        pack(rich.references, archive, PackOptions(volume_size=64 * 1024))
         volume = archive.with_name("models.tar.001")
         data = bytearray(volume.read_bytes())
         data[data.index(b"shared")] ^= 1

@@ -16,7 +16,7 @@ import pytest
 
 from ocibridge.io import atomic as files
 from ocibridge.mirror.journal import MirrorJournal
-from ocibridge.mirror.run import RunOptions
+from ocibridge.mirror.options import RunOptions
 from ocibridge.schemas import schema
 from ocibridge.stores.layout import LayoutStore
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.airgap import pack, unpack
+from ocibridge.airgap.options import PackOptions
+from ocibridge.airgap.pack import pack
+from ocibridge.airgap.unpack import unpack
 from ocibridge.oci import RegistryReference
 from ocibridge.stores.registry import RegistryStore
 
@@ -38,7 +40,9 @@ def reference(registry: RegistryServer, repository: str, model: Sample) -> str:
 def archive(reference: str, tmp_path: Path) -> Path:
     """One of two references, put together from its volumes by other means."""
     file = tmp_path / "models.tar"
-    report = pack([reference, reference.replace(":v1", ":v2")], tmp_path / "split.tar", volume_size=64 * 1024)
+    report = pack(
+        [reference, reference.replace(":v1", ":v2")], tmp_path / "split.tar", PackOptions(volume_size=64 * 1024)
+    )
     file.write_bytes(b"".join(Path(each.path).read_bytes() for each in report.volumes))
     return file
 

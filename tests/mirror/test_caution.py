@@ -16,9 +16,10 @@ import ocibridge
 from ocibridge.errors import StoreError
 from ocibridge.mirror import work
 from ocibridge.mirror.executors import executor_of
+from ocibridge.mirror.options import RunOptions
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorReport
-from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.run import mirror_run
 from ocibridge.mirror.storepool import StorePool
 from ocibridge.stores.layout import LayoutStore
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import StoreError
+from ocibridge.mirror.options import RunOptions
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.prune import DRY_RUN
 from ocibridge.mirror.reports import MirrorReport
-from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.run import mirror_run
 from ocibridge.oci import RegistryReference
 from ocibridge.stores.base import Store
 from ocibridge.stores.registry import RegistryStore

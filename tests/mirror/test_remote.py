@@ -17,9 +17,10 @@ import pytest
 
 from ocibridge.mirror.executors import executor_of
 from ocibridge.mirror.jobs.job import Job
+from ocibridge.mirror.options import RunOptions
 from ocibridge.mirror.remote import RemoteWork
 from ocibridge.mirror.reports import MirrorReport
-from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.run import mirror_run
 from ocibridge.mirror.storepool import StorePool
 from ocibridge.oci import parse_reference
 from ocibridge.stores.registry import RegistryStore
@@ -87,7 +88,7 @@ def test_other_processes_do_the_work(
     path: Path, source: RegistryServer, target: RegistryServer, repository: str
 ) -> None:
     with executor_of("processes", 2) as pool:
-        report = mirror_run(path, executor=pool, options=RunOptions(workers=2, executor_name="processes"))
+        report = mirror_run(path, executor=pool, options=RunOptions(workers=2, executor="processes"))
     check(report, source, target, repository)
     assert (report.executor, report.workers) == ("processes", 2)
 
@@ -110,7 +111,7 @@ def test_a_local_dask_cluster(path: Path, source: RegistryServer, target: Regist
         n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
         with executor_of("dask", 4, cluster.scheduler_address) as pool:
-            report = mirror_run(path, executor=pool, options=RunOptions(workers=4, executor_name="dask"))
+            report = mirror_run(path, executor=pool, options=RunOptions(workers=4, executor="dask"))
     check(report, source, target, repository)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import UsageError
+from ocibridge.mirror.options import RunOptions
 from ocibridge.mirror.plan import mirror_plan
 from ocibridge.mirror.reports import MirrorPlan, MirrorReport
-from ocibridge.mirror.run import RunOptions, mirror_run
+from ocibridge.mirror.run import mirror_run
 from ocibridge.mirror.shards import Shard
 
 from ..registry import RegistryServer

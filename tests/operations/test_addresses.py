@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import ocibridge
-from ocibridge.airgap import pack, unpack
+from ocibridge.airgap.pack import pack
+from ocibridge.airgap.unpack import unpack
 from ocibridge.stores.opening import open_store
 
 from ..registry import RegistryServer

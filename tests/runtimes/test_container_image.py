@@ -13,6 +13,7 @@ import pytest
 
 import ocibridge
 from ocibridge.volume.manifests import volume_manifest
+from ocibridge.volume.options import VolumeManifestOptions
 
 from ..registry import RegistryServer
 from .engines import BIN, Refused, run, tree
@@ -121,7 +122,7 @@ def test_the_init_container_pulls_a_model(
     """As `volume manifest` asks for it; twice, as an init container may run again."""
     model = unpacked("hf-digits", tmp_path)
     pushed = ocibridge.push(model, f"{registry.host}/{repository}:v1")
-    manifest = volume_manifest(pushed.reference, kind="InitContainer", ocibridge_image=image)
+    manifest = volume_manifest(pushed.reference, VolumeManifestOptions(kind="InitContainer", ocibridge_image=image))
     init = manifest.documents[0]["spec"]["initContainers"][0]
     assert init["securityContext"] == {
         "allowPrivilegeEscalation": False,

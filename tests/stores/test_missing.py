@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ocibridge
-from ocibridge.airgap import pack
+from ocibridge.airgap.pack import pack
 from ocibridge.cli.main import main
 from ocibridge.errors import NotFound, StoreError
 from ocibridge.oci import RegistryReference, parse_reference

@@ -26,6 +26,7 @@ from ocibridge.oci import (
 from ocibridge.stores.base import Store
 from ocibridge.volume import predict as prediction
 from ocibridge.volume.documents import Documents
+from ocibridge.volume.options import PLATFORM
 from ocibridge.volume.reports import Prediction
 from ocibridge.volume.runtimes import parse_runtime
 
@@ -325,7 +326,7 @@ def predict(
     reference: Reference | str,
     runtime: str,
     version: str | None = None,
-    platform: str = prediction.PLATFORM,
+    platform: str = PLATFORM,
     *,
     read: bool = False,
 ) -> Prediction:

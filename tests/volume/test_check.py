@@ -16,6 +16,7 @@ from ocibridge.oci import parse_reference
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.opening import open_store
 from ocibridge.volume.check import volume_check
+from ocibridge.volume.options import VolumeCheckOptions
 
 from ..registry import RegistryServer
 from .artifacts import ARTIFACTS, Bench, both_platforms, model, on, predict
@@ -80,12 +81,12 @@ def test_the_image_is_found_and_checked(options: dict[str, str], folder: Path, t
     repaired = report.runtimes[0].repair or ""
     assert repaired.startswith("ocibridge volume manifest ")
     for read in (False, True):
-        assert volume_check(report.companion.reference, read=read).ok
+        assert volume_check(report.companion.reference, VolumeCheckOptions(read=read)).ok
 
 
 def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -> None:
     pushed = ocibridge.push(folder, f"oci:{tmp_path / 'layout'}:v1")
-    ocibridge.volume_prepare(f"oci:{tmp_path / 'layout'}:v1", suffix=".mountable")
+    ocibridge.volume_prepare(f"oci:{tmp_path / 'layout'}:v1", options=ocibridge.PrepareOptions(suffix=".mountable"))
     for name in (pushed.reference, f"oci:{tmp_path / 'layout'}:v1"):
         report = volume_check(name)
         assert report.companion is not None
@@ -114,23 +115,23 @@ def test_a_listing_that_is_not_true_is_found_by_reading(folder: Path, tmp_path: 
             rows[0]["sha256"] = "0" * 64
             layer["annotations"]["org.ocibridge.files"] = json.dumps(rows)
         Bench(store).put(document, "lies")
-    assert volume_check(pushed.reference, read=True).ok
+    assert volume_check(pushed.reference, VolumeCheckOptions(read=True)).ok
     assert volume_check(f"oci:{layout}:lies").ok
-    found = volume_check(f"oci:{layout}:lies", read=True).runtimes[0]
+    found = volume_check(f"oci:{layout}:lies", VolumeCheckOptions(read=True)).runtimes[0]
     assert (found.verdict, found.missing != []) == ("wrong", True)
 
 
 def test_a_platform_that_is_missing_is_added_by_prepare(folder: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path / 'layout'}:v1"
     ocibridge.push(folder, target, ocibridge.PushOptions(also=["image"]))
-    found = volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64")
+    found = volume_check(f"{target}-image", VolumeCheckOptions(runtime="containerd", platform="linux/riscv64"))
     assert found.runtimes[0].verdict == "refused"
     repair = found.runtimes[0].repair or ""
     words = repair.split()
     assert words[:3] == ["ocibridge", "volume", "prepare"]
     assert words[-1] == "linux/amd64,linux/arm64,linux/riscv64"
     assert main(words[1:]) == 0
-    assert volume_check(f"{target}-image", runtime="containerd", platform="linux/riscv64").ok
+    assert volume_check(f"{target}-image", VolumeCheckOptions(runtime="containerd", platform="linux/riscv64")).ok
 
 
 def test_commands_that_repair_do_repair(folder: Path, tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_the_real_registry(registry: RegistryServer, repository: str) -> None:
     assert [each.verdict for each in report.runtimes] == ["empty", "wrong"]
     assert report.companion is not None
     for name in (report.companion.reference, f"{target}-image"):
-        assert volume_check(name, read=True).ok
+        assert volume_check(name, VolumeCheckOptions(read=True)).ok
     with open_store(parse_reference(target)) as store:
         both_platforms(Bench(store), "other")
         found = predict(store, parse_reference(f"{registry.host}/{repository}:other"), "cri-o")
@@ -262,4 +263,4 @@ def test_the_real_registry(registry: RegistryServer, repository: str) -> None:
 
 def test_a_version_is_that_of_one_runtime(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        volume_check(f"oci:{tmp_path}:v1", version="2.1")
+        volume_check(f"oci:{tmp_path}:v1", VolumeCheckOptions(version="2.1"))

@@ -297,7 +297,7 @@ def test_a_model_of_ollama(place_registry: str, tmp_path: Path, monkeypatch: pyt
     assert [each.kind for each in pushed.also] == ["ollama", "image"]
     assert tree(f"{place_registry}:v1-image") == files_of(pushed.reference)
     plain_push = ocibridge.push("ollama:tinyllama-test", f"{place_registry}:v2")
-    prepared = ocibridge.volume_prepare(f"{place_registry}:v2", suffix="-k8s")
+    prepared = ocibridge.volume_prepare(f"{place_registry}:v2", options=ocibridge.PrepareOptions(suffix="-k8s"))
     assert plain_push.digest == pushed.digest
     assert prepared.tag == "v2-k8s"
     assert prepared.digest == pushed.also[1].digest
@@ -336,7 +336,9 @@ def test_a_tag_is_needed(tmp_path: Path) -> None:
         ocibridge.volume_prepare(pushed.reference)
     with pytest.raises(ocibridge.UsageError, match="a tag, not a digest"):
         ocibridge.volume_prepare(f"oci:{tmp_path}/x:v1", pushed.reference)
-    prepared = ocibridge.volume_prepare(f"oci:{tmp_path}/x:v1@{pushed.digest}", platforms=["linux/arm64"])
+    prepared = ocibridge.volume_prepare(
+        f"oci:{tmp_path}/x:v1@{pushed.digest}", options=ocibridge.PrepareOptions(platforms=["linux/arm64"])
+    )
     assert prepared.tag == "v1-image"
     assert [each.platform for each in prepared.platforms] == ["linux/arm64"]
 
@@ -345,10 +347,10 @@ def test_more_layers_than_a_mount_bears(weights: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
     assert len(ocibridge.push(weights, target).layers) == 5
     with pytest.raises(ocibridge.LimitError, match="5 tar layers") as caught:
-        ocibridge.volume_prepare(target, max_layers=4)
+        ocibridge.volume_prepare(target, options=ocibridge.PrepareOptions(max_layers=4))
     assert "--max-layers" in str(caught.value.hint)
     assert len(ocibridge.push(weights, target, ocibridge.PushOptions(max_layers=4)).layers) == 4
-    assert len(ocibridge.volume_prepare(target, max_layers=4).layers) == 4
+    assert len(ocibridge.volume_prepare(target, options=ocibridge.PrepareOptions(max_layers=4)).layers) == 4
     for layers in ("raw", "raw-files"):
         raw = ocibridge.push(
             weights, f"oci:{tmp_path}/x:{layers}", ocibridge.PushOptions(layers=layers, also=["image"], max_layers=4)

@@ -16,6 +16,7 @@ import yaml
 from jsonschema import Draft4Validator
 
 import ocibridge
+from ocibridge.volume.options import Kind
 
 from ..registry import RegistryServer
 
@@ -66,8 +67,10 @@ def published(registry: RegistryServer, tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_kind_follows_the_schema(version: str, kind: str, options: dict[str, Any], published: str) -> None:
-    report = ocibridge.volume_manifest(published, kind=kind, kubernetes_version=version, **options)
+def test_every_kind_follows_the_schema(version: str, kind: Kind, options: dict[str, Any], published: str) -> None:
+    report = ocibridge.volume_manifest(
+        published, ocibridge.VolumeManifestOptions(kind=kind, kubernetes_version=version, **options)
+    )
     documents = list(yaml.safe_load_all(report.yaml))
     assert documents == report.documents
     assert documents
@@ -77,15 +80,17 @@ def test_every_kind_follows_the_schema(version: str, kind: str, options: dict[st
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", VERSIONS[1:])
-def test_sub_paths_follow_the_schema(version: str, kind: str, published: str) -> None:
-    report = ocibridge.volume_manifest(published, kind=kind, kubernetes_version=version, sub_path="models")
+def test_sub_paths_follow_the_schema(version: str, kind: Kind, published: str) -> None:
+    report = ocibridge.volume_manifest(
+        published, ocibridge.VolumeManifestOptions(kind=kind, kubernetes_version=version, sub_path="models")
+    )
     assert '"subPath":' in json.dumps(report.documents)
     assert [errors(version, document) for document in report.documents] == [[]]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_validator_can_fail(version: str, published: str) -> None:
-    (pod,) = ocibridge.volume_manifest(published, kubernetes_version=version).documents
+    (pod,) = ocibridge.volume_manifest(published, ocibridge.VolumeManifestOptions(kubernetes_version=version)).documents
     typo = copy.deepcopy(pod)
     typo["spec"]["containers"][0]["volumeMounts"][0]["readonly"] = True
     assert len(errors(version, typo)) == 1
@@ -101,12 +106,14 @@ def test_the_validator_can_fail(version: str, published: str) -> None:
 @pytest.mark.parametrize(
     ("version", "options"), [("1.30", {}), ("1.31", SUB_PATH), ("1.32", SUB_PATH)], ids=["1.30", "1.31", "1.32"]
 )
-def test_what_a_version_cannot_do_is_refused(version: str, options: dict[str, Any], kind: str, published: str) -> None:
+def test_what_a_version_cannot_do_is_refused(version: str, options: dict[str, Any], kind: Kind, published: str) -> None:
     """The schemas of all versions have the same fields of an image volume, so this is for the program to know."""
     if kind == "InferenceService":
         options = {}  # it has a sub path without being told
     with pytest.raises(ocibridge.UsageError, match=rf"Kubernetes {version} .*1\.3[13] is the first version"):
-        ocibridge.volume_manifest(published, kind=kind, kubernetes_version=version, **options)
+        ocibridge.volume_manifest(
+            published, ocibridge.VolumeManifestOptions(kind=kind, kubernetes_version=version, **options)
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
@@ -115,7 +122,10 @@ def test_a_service_of_kserve(version: str, published: str) -> None:
     https://kserve.github.io/website/docs/reference/crd-api, InferenceServiceSpec, PredictorSpec and ModelSpec.
     """
     report = ocibridge.volume_manifest(
-        published, kind="InferenceService", kubernetes_version=version, name="digits", pull_secret="registry"
+        published,
+        ocibridge.VolumeManifestOptions(
+            kind="InferenceService", kubernetes_version=version, name="digits", pull_secret="registry"
+        ),
     )
     (service,) = list(yaml.safe_load_all(report.yaml))
     assert service == report.documents[0]

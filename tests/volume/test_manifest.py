@@ -19,8 +19,8 @@ from ocibridge.errors import FormatError, NotFound, UsageError
 from ocibridge.oci import parse_reference
 from ocibridge.stores.opening import open_store
 from ocibridge.volume.emit import to_yaml
-from ocibridge.volume.kinds import KINDS
 from ocibridge.volume.manifests import volume_manifest
+from ocibridge.volume.options import KINDS, Kind, VolumeManifestOptions
 from ocibridge.volume.reports import VolumeManifestReport
 
 from ..registry import RegistryServer
@@ -51,9 +51,9 @@ def pod_spec(report: VolumeManifestReport) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_yaml_says_what_the_documents_say(kind: str, push: Push) -> None:
+def test_the_yaml_says_what_the_documents_say(kind: Kind, push: Push) -> None:
     target = push(also=["image"], prefix="models/")
-    report = volume_manifest(target, kind=kind, name="digits", pull_secret="registry-login")
+    report = volume_manifest(target, VolumeManifestOptions(kind=kind, name="digits", pull_secret="registry-login"))
     assert list(yaml.safe_load_all(report.yaml)) == report.documents
     assert report.documents[0]["metadata"]["name"] == "digits"
     assert "registry-login" in report.yaml
@@ -65,11 +65,11 @@ def test_the_yaml_says_what_the_documents_say(kind: str, push: Push) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Deployment", "DaemonSet"])
-def test_pods_mount_the_image_of_the_artifact(kind: str, push: Push) -> None:
+def test_pods_mount_the_image_of_the_artifact(kind: Kind, push: Push) -> None:
     target = push(also=["image"])
     checked = ocibridge.volume_check(target)
     assert checked.companion is not None
-    report = volume_manifest(target, kind=kind)
+    report = volume_manifest(target, VolumeManifestOptions(kind=kind))
     assert (report.image, report.subject) == (checked.companion.reference, checked.subject)
     spec = pod_spec(report)
     assert spec["volumes"] == [{"name": "model", "image": {"reference": report.image, "pullPolicy": "IfNotPresent"}}]
@@ -105,11 +105,13 @@ def test_options(push: Push) -> None:
     target = push(also=["image"], prefix="models/")
     report = volume_manifest(
         target,
-        name="my-model",
-        image="vllm/vllm-openai:v1",
-        mount_path="/srv/model",
-        sub_path="models",
-        pull_policy="Always",
+        VolumeManifestOptions(
+            name="my-model",
+            image="vllm/vllm-openai:v1",
+            mount_path="/srv/model",
+            sub_path="models",
+            pull_policy="Always",
+        ),
     )
     spec = pod_spec(report)
     assert spec["containers"][0]["image"] == "vllm/vllm-openai:v1"
@@ -123,24 +125,26 @@ def test_options(push: Push) -> None:
 
 def test_kserve(push: Push) -> None:
     target = push(also=["image"], prefix="models/")
-    report = volume_manifest(target, kind="InferenceService")
+    report = volume_manifest(target, VolumeManifestOptions(kind="InferenceService"))
     predictor = report.documents[0]["spec"]["predictor"]
     assert predictor["model"]["storageUri"] == f"oci+native://{report.image}"
     assert predictor["model"]["modelFormat"] == {"name": "pytorch"}
-    named = volume_manifest(target, kind="InferenceService", model_format="triton")
+    named = volume_manifest(target, VolumeManifestOptions(kind="InferenceService", model_format="triton"))
     assert named.documents[0]["spec"]["predictor"]["model"]["modelFormat"] == {"name": "triton"}
 
 
 def test_kserve_wants_the_folder(push: Push) -> None:
     target = push(also=["image"])
     with pytest.raises(UsageError) as caught:
-        volume_manifest(target, kind="InferenceService")
+        volume_manifest(target, VolumeManifestOptions(kind="InferenceService"))
     assert "--prefix models/ --also image" in (caught.value.hint or "")
 
 
 def test_an_init_container_pulls_the_artifact(push: Push) -> None:
     target = push()
-    report = volume_manifest(target, kind="InitContainer", kubernetes_version="1.28", pull_secret="login")
+    report = volume_manifest(
+        target, VolumeManifestOptions(kind="InitContainer", kubernetes_version="1.28", pull_secret="login")
+    )
     spec = pod_spec(report)
     init = spec["initContainers"][0]
     assert init["args"][:3] == ["pull", report.subject, "/work/model"]
@@ -149,18 +153,18 @@ def test_an_init_container_pulls_the_artifact(push: Push) -> None:
     assert all("image" not in volume for volume in spec["volumes"])
     assert spec["volumes"][1]["secret"]["secretName"] == "login"
     assert spec["containers"][0]["volumeMounts"][0]["subPath"] == "model"
-    partly = pod_spec(volume_manifest(target, kind="InitContainer", sub_path="model"))
+    partly = pod_spec(volume_manifest(target, VolumeManifestOptions(kind="InitContainer", sub_path="model")))
     assert partly["containers"][0]["volumeMounts"][0]["subPath"] == "model/model"
 
 
 def test_the_init_container_finds_the_artifact_of_an_image(push: Push) -> None:
     target = push(also=["image"])
-    by_image = volume_manifest(f"{target}-image", kind="InitContainer")
-    assert by_image.yaml == volume_manifest(target, kind="InitContainer").yaml
+    by_image = volume_manifest(f"{target}-image", VolumeManifestOptions(kind="InitContainer"))
+    assert by_image.yaml == volume_manifest(target, VolumeManifestOptions(kind="InitContainer")).yaml
 
 
 def test_the_command_of_the_init_container_runs(push: Push, tmp_path: Path) -> None:
-    spec = pod_spec(volume_manifest(push(), kind="InitContainer"))
+    spec = pod_spec(volume_manifest(push(), VolumeManifestOptions(kind="InitContainer")))
     arguments = [each.replace("/work", str(tmp_path)) for each in spec["initContainers"][0]["args"]]
     for _ in range(2):  # an init container may run again
         assert main(arguments) == 0
@@ -180,7 +184,7 @@ def test_the_command_of_the_init_container_runs(push: Push, tmp_path: Path) -> N
     ],
 )
 def test_the_feature_gate_is_named(version: str, expected: str | None, push: Push) -> None:
-    report = volume_manifest(push(also=["image"]), kubernetes_version=version)
+    report = volume_manifest(push(also=["image"]), VolumeManifestOptions(kubernetes_version=version))
     gates = [note for note in report.notes if "--feature-gates=ImageVolume=true" in note]
     assert [expected in note for note in gates if expected] == ([True] if expected else [])
     assert bool(gates) is bool(expected)
@@ -196,13 +200,13 @@ def test_the_feature_gate_is_named(version: str, expected: str | None, push: Pus
         ({"kubernetes_version": "1.32", "sub_path": "models"}, "refuses a subPath", "mount the whole image"),
         ({"kubernetes_version": "1.32", "kind": "InferenceService"}, "refuses a subPath", "--kind InitContainer"),
         ({"kubernetes_version": "new"}, "no version of Kubernetes", "1.33"),
-        ({"kind": "CronJob"}, "no kind", "Pod, Deployment"),
+        ({"kind": "CronJob"}, "kind cannot be", "Pod, Deployment"),
         ({"name": "No Name"}, "no name for an object", "lower-case"),
         ({"mount_path": "models"}, "no path to mount at", "/models"),
         ({"mount_path": "/a:b"}, "no path to mount at", "/models"),
         ({"sub_path": "../x"}, "no path in a volume", "models"),
         ({"sub_path": "absent"}, "has no folder 'absent'", "volume check"),
-        ({"pull_policy": "Sometimes"}, "no pull policy", "IfNotPresent"),
+        ({"pull_policy": "Sometimes"}, "pull_policy cannot be", "IfNotPresent"),
         ({"kind": "InferenceService", "mount_path": "/models"}, "no use for --mount-path", "leave out"),
         ({"kind": "InferenceService", "image": "x"}, "no use for --image", "leave out"),
         ({"kind": "InitContainer", "pull_policy": "Always"}, "no use for --pull-policy", "leave out"),
@@ -212,7 +216,7 @@ def test_the_feature_gate_is_named(version: str, expected: str | None, push: Pus
 def test_what_cannot_be_is_refused(options: dict[str, Any], message: str, hint: str, push: Push) -> None:
     target = push(also=["image"], prefix="models/")
     with pytest.raises(UsageError) as caught:
-        volume_manifest(target, **options)
+        volume_manifest(target, VolumeManifestOptions(**options))
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 
@@ -235,7 +239,7 @@ def test_what_prepare_cannot_help(registry: RegistryServer, repository: str) -> 
         volume_manifest(f"{target}:kit")
     assert "volume check" in (caught.value.hint or "")
     with pytest.raises(UsageError, match="is no model artifact"):
-        volume_manifest(f"{target}:kit", kind="InitContainer")
+        volume_manifest(f"{target}:kit", VolumeManifestOptions(kind="InitContainer"))
     with pytest.raises(NotFound):
         volume_manifest(f"{target}:conflict")
 
@@ -259,7 +263,7 @@ def test_the_command(push: Push, capsys: pytest.CaptureFixture[str]) -> None:
     target = push(also=["image"])
     assert main(["volume", "manifest", target, "--kubernetes-version", "1.33"]) == 0
     out, err = capsys.readouterr()
-    assert out == volume_manifest(target, kubernetes_version="1.33").yaml
+    assert out == volume_manifest(target, VolumeManifestOptions(kubernetes_version="1.33")).yaml
     assert "--feature-gates=ImageVolume=true" in err
     assert main(["volume", "manifest", target, "--json", "--kind", "Deployment"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -26,8 +26,9 @@ from ...dialects.choices import Dialect
 from ...errors import OcibridgeError
 from ...model import Role
 from ...oci import RegistryReference, parse_reference
+from ...operations.values import parse_size
 from ...paths import show
-from .amounts import parse_rate, parse_size
+from .amounts import parse_rate
 from .complaints import Part, complaint
 from .schedule import parse_cron, parse_duration
 from .semver import MAX_RANGE, Range

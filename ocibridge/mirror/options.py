@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of mirror plans and runs; `ocibridge.options` says how they are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..options import Options, count, option
+from .shards import Shard
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorOptions(Options):
+    """Which part of a job is looked at, and how well."""
+
+    shard: Shard | None = option(
+        None,
+        help="only one part of the job, counted from 0; /COUNT takes the index from JOB_COMPLETION_INDEX",
+        metavar="INDEX/COUNT",
+        parse=Shard.parse,
+    )
+    full: bool = option(False, help="ask the targets for every blob, whatever the journal says")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(MirrorOptions):
+    """How a job is run; `executor` is what the report calls that of `mirror_run`."""
+
+    executor: str = option(
+        "threads",
+        help="where the work is done (default: threads of this process)",
+        choices=("threads", "processes", "dask"),
+    )
+    workers: int | None = option(
+        None,
+        help="tags at the same time (default: 'parallel' of the job, else 16, and for processes one a processor)",
+        metavar="N",
+        parse=count,
+    )
+    abort_on_error: bool = option(False, help="end with the first failure")
