@@ -87,8 +87,8 @@ _MODULES = {
     "airgap.pack": "pack",
     "airgap.reports": "PackReport UnpackReport",
     "airgap.unpack": "unpack",
-    "errors": "AuthenticationError DestinationError FormatError IntegrityError InvalidReference LimitError NetworkError "
-    "NotFound OcibridgeError SourceError StoreError UsageError",
+    "errors": "AuthenticationError DestinationError FormatError IntegrityError InvalidReference LimitError "
+    "NetworkError NotFound OcibridgeError SourceError StoreError UsageError",
     "formats.carton.options": "CartonReadOptions CartonWriteOptions",
     "formats.folder.options": "FolderReadOptions",
     "formats.mlsteam.options": "MlsteamWriteOptions",
