@@ -378,6 +378,40 @@ def writable(buffer: object) -> memoryview:
     return memoryview(buffer).cast("B")  # type: ignore[arg-type]
 
 
+class JoinedReader(io.RawIOBase):
+    """The bytes of one reader, then those of another.
+
+    Args:
+        first: The first one.
+        then: The other one, or what opens it once it is needed.
+    """
+
+    def __init__(self, first: Reader, then: Reader | Callable[[], Reader]) -> None:
+        self._reader = first
+        self._then: Reader | Callable[[], Reader] | None = then
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer` from the reader whose turn it is."""
+        target = writable(buffer)
+        count = self._reader.readinto(target) or 0
+        if count or not target or self._then is None:
+            return count
+        self._reader.close()
+        self._reader, self._then = self._then() if callable(self._then) else self._then, None
+        return self._reader.readinto(target) or 0
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._reader.close()
+        if self._then is not None and not callable(self._then):
+            self._then.close()
+        super().close()
+
+
 class PieceReader(io.RawIOBase):
     """A reader of pieces that a generator makes."""
 

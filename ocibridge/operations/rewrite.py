@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..formats.base import StoredModel
 from ..model import FileEntry, Model
-from ..transfer import Progress, refill
+from ..transfer import Progress, write_model
 from .options import ConvertOptions
 from .reports import RewriteReport
 from .sources import open_source, source_of
@@ -46,7 +46,7 @@ def rewrite(
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
-            identity = refill(model, sink, concurrency=options.concurrency, progress=progress)
+            identity = write_model(model, sink, concurrency=options.concurrency, progress=progress)
     return RewriteReport(
         source=str(source),
         source_format=model.format,

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import io
-
-from ..io.content import Reader, Stamp, fill, writable
+from ..io.content import BytesContent, JoinedReader, Reader, Stamp, fill
 from ..oci import Descriptor
 from .base import BlobFetcher
 from .verified import VerifiedReader
@@ -43,49 +41,27 @@ class BlobContent:
         """
         if offset:
             return self._store.resume_blob(self._descriptor, offset)
-        head, rest = self._head, None
-        if head is None:
-            rest = self._store.resume_blob(self._descriptor, 0)
-            try:
-                buffer = memoryview(bytearray(min(HEAD, self.size)))
-                head = bytes(buffer[: fill(rest, buffer)])
-            except BaseException:
-                rest.close()
-                raise
-            self._head = head if len(head) == len(buffer) else None
-        return VerifiedReader(_Joined(head, rest, self), self._descriptor, self._store.name)
+        if self._head is not None:
+            kept = self._head
+            joined = JoinedReader(
+                BytesContent(kept).open(), lambda: open_rest(self._store, self._descriptor, len(kept))
+            )
+            return VerifiedReader(joined, self._descriptor, self._store.name)
+        rest = self._store.resume_blob(self._descriptor, 0)
+        try:
+            buffer = memoryview(bytearray(min(HEAD, self.size)))
+            head = bytes(buffer[: fill(rest, buffer)])
+        except BaseException:
+            rest.close()
+            raise
+        self._head = head if len(head) == len(buffer) else None
+        return VerifiedReader(JoinedReader(BytesContent(head).open(), rest), self._descriptor, self._store.name)
 
     def stamp(self) -> Stamp:
         """The digest, which every read from the start enforces."""
         return Stamp(("blob", self._descriptor.digest))
 
 
-class _Joined(io.RawIOBase):
-    """The bytes kept, then those of `rest`, which is opened when it is needed."""
-
-    def __init__(self, head: bytes, rest: Reader | None, content: BlobContent) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-        self._content = content
-        self._at = len(head)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)
-        if self._head:
-            count = min(len(target), len(self._head))
-            target[:count] = self._head[:count]
-            self._head = self._head[count:]
-            return count
-        if self._rest is None:
-            if self._at == self._content.size:
-                return 0
-            self._rest = self._content.open(self._at)
-        return self._rest.readinto(target) or 0
-
-    def close(self) -> None:
-        if self._rest is not None:
-            self._rest.close()
-        super().close()
+def open_rest(store: BlobFetcher, descriptor: Descriptor, offset: int) -> Reader:
+    """The bytes of a blob from `offset`, which may be its end, unverified."""
+    return BytesContent(b"").open() if offset == descriptor.size else store.resume_blob(descriptor, offset)

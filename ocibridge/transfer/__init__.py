@@ -4,8 +4,7 @@
 from .cache import DigestCache
 from .progress import Progress, Task, reported
 from .publish import LayerAction, Published, publish
-from .refill import refill
-from .restore import restore
+from .restore import restore, write_model
 from .workers import Workers
 
 __all__ = [
@@ -16,7 +15,7 @@ __all__ = [
     "Task",
     "Workers",
     "publish",
-    "refill",
     "reported",
     "restore",
+    "write_model",
 ]

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restoring: the layers of an artifact become files in a sink."""
+"""Reading into a sink: the layers of an artifact, or the files of a model that is in no store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from .. import settings
 from ..errors import FormatError, IntegrityError
 from ..formats.base import Sink
 from ..io.content import ByteCount, Reader, chunks
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
+from ..model import Model, ModelFile
+from ..oci import Descriptor
 from ..paths import check_collisions
 from ..settings import DEFAULT_LIMITS, Limits
 from ..stores.base import Store
+from ..stores.verified import VerifiedReader
 from .progress import Progress, Task, reported
-from .resume import Resumption
+from .resume import LayerResume
 from .watched import ProgressReader
 from .workers import Workers
 
@@ -31,17 +35,33 @@ class Restored(NamedTuple):
     kept: int
 
 
+class _Item(NamedTuple):
+    """A blob or a file that is read into a sink.
+
+    Attributes:
+        label: What progress calls it; its path, where it is a single file.
+        size: Bytes that are read.
+        sha256: Hex sha256 of a single file, by which the sink may have it already.
+        read: Reads it into the sink, tells how many bytes were read, and gives the paths of its files.
+    """
+
+    label: str
+    size: int
+    sha256: str | None
+    read: Callable[[ByteCount], list[str]]
+
+
 def restore(
     layers: Sequence[StoredLayer],
     store: Store,
     sink: Sink,
     *,
     phase: str = "downloading",
-    concurrency: int = 4,
+    concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Restored:
-    """Stream every layer into a sink and commit it. Each blob is verified by digest, each file by the sink.
+    """Read every layer into a sink and commit it. Each blob is verified by digest, each file by the sink.
 
     Args:
         layers: The layers of one artifact.
@@ -57,56 +77,106 @@ def restore(
         FormatError: a layer holds something that no model may hold.
         StoreError: a blob cannot be had.
     """
-    progress = progress or Progress()
-    workers = Workers(concurrency if sink.parallel else 1, progress, [store])
-    progress.plan(phase, len(layers), sum(layer.descriptor.size for layer in layers))
     kept: list[int] = []
-    order = list(enumerate(layers))
-    if sink.parallel:
-        order.sort(key=lambda item: -item[1].descriptor.size)
 
-    def work(item: tuple[int, StoredLayer]) -> list[str]:
-        number, layer = item
-        label = layer.files[0].path if layer.files else layer.descriptor.digest
-        task = Task(phase, label, layer.descriptor.size)
-        if layer.encoding is Encoding.RAW and sink.has(label, layer.descriptor.size, layer.descriptor.digest[7:]):
-            progress.finish(task, "skipped")
-            return [label]
-        with reported(progress, task):
+    def item(number: int, layer: StoredLayer) -> _Item:
+        def read(on_bytes: ByteCount) -> list[str]:
             if sink.journal:
-                resumption = Resumption(layer, sink, sink.journal, number)
-                found = _resume_into(resumption, layer, store, sink, workers.watch(task), limits)
-                kept.append(resumption.kept)
-                return found
+                resume = LayerResume(layer, sink, sink.journal, number)
+                paths = _resume(resume, store, sink, on_bytes, limits)
+                kept.append(resume.kept)
+                return paths
             with store.open_blob(layer.descriptor) as blob:
-                return _take(_whole(layer, ProgressReader(blob, workers.watch(task)), limits), sink)
+                source = ProgressReader(blob, on_bytes)
+                return _write(unpack(layer, source, limits), source, sink)
 
-    paths = [path for found in workers.map(work, order) for path in found]
-    check_collisions(paths, store.name)
+        label = layer.files[0].path if layer.files else layer.descriptor.digest
+        sha256 = layer.descriptor.digest[7:] if layer.encoding is Encoding.RAW else None
+        return _Item(label, layer.descriptor.size, sha256, read)
+
+    items = [item(number, layer) for number, layer in enumerate(layers)]
+    check_collisions(_read_all(items, sink, phase, concurrency, progress, [store]), store.name)
     return Restored(sink.commit(), sum(kept))
 
 
-def _whole(layer: StoredLayer, blob: Reader, limits: Limits) -> Iterator[UnpackedFile]:
-    yield from unpack(layer, blob, limits)
-    # A sink that stops at the declared size has not yet seen the end of the blob, where its digest is checked.
-    for _ in chunks(blob):
-        pass
+def write_model(
+    model: Model, sink: Sink, *, concurrency: int = settings.CONCURRENCY, progress: Progress | None = None
+) -> str | None:
+    """Read every file of a model into a sink and commit it; no store is between.
+
+    Args:
+        model: The model; a file whose format promises a sha256 is held to it.
+        sink: Where the files go.
+        concurrency: Files that move at the same time, where the sink allows it.
+        progress: Told what happens.
+
+    Returns:
+        The identity of what was written, where its format has one.
+
+    Raises:
+        IntegrityError: a file is not what its format promises.
+        DestinationError: the target cannot be written.
+    """
+
+    def item(file: ModelFile) -> _Item:
+        def read(on_bytes: ByteCount) -> list[str]:
+            with _open_verified(file) as reader:
+                source = ProgressReader(reader, on_bytes)
+                return _write([UnpackedFile(file.path, file.size, source, file.sha256)], source, sink)
+
+        return _Item(file.path, file.size, file.sha256, read)
+
+    _read_all([item(file) for file in model.files], sink, "converting", concurrency, progress)
+    return sink.commit()
 
 
-def _take(files: Iterable[UnpackedFile], sink: Sink) -> list[str]:
+def _read_all(
+    items: Sequence[_Item],
+    sink: Sink,
+    phase: str,
+    concurrency: int,
+    progress: Progress | None,
+    stores: Sequence[Store] = (),
+) -> list[str]:
+    """Read items into a sink, several at once where it allows that; the paths of all files."""
+    progress = progress or Progress()
+    workers = Workers(concurrency if sink.parallel else 1, progress, stores)
+    progress.plan(phase, len(items), sum(item.size for item in items))
+
+    def work(item: _Item) -> list[str]:
+        task = Task(phase, item.label, item.size)
+        if item.sha256 and sink.has(item.label, item.size, item.sha256):
+            progress.finish(task, "skipped")
+            return [item.label]
+        with reported(progress, task):
+            return item.read(workers.watch(task))
+
+    order = sorted(items, key=lambda item: -item.size) if sink.parallel else items
+    return [path for paths in workers.map(work, order) for path in paths]
+
+
+def _write(files: Iterable[UnpackedFile], source: Reader, sink: Sink) -> list[str]:
+    """Write files, and read `source`, where they come from, to its end: there its digest is checked."""
     paths = []
     for file in files:
         sink.write(file.path, file.size, file.reader, file.sha256)
         paths.append(file.path)
+    for _ in chunks(source):
+        pass
     return paths
 
 
-def _resume_into(
-    resumption: Resumption, layer: StoredLayer, store: Store, sink: Sink, on_bytes: ByteCount, limits: Limits
-) -> list[str]:
-    """Restore a layer with what an earlier process has left of it, and with notes for a later one."""
-    if not resumption.kept:
-        return _take(resumption.restored(store, on_bytes, limits), sink)
+def _open_verified(file: ModelFile) -> Reader:
+    reader = file.content.open()
+    if not file.sha256:
+        return reader
+    promised = Descriptor(media_type="application/octet-stream", digest=f"sha256:{file.sha256}", size=file.size)
+    return VerifiedReader(reader, promised, f"the file {file.path}")
+
+
+def _resume(resume: LayerResume, store: Store, sink: Sink, on_bytes: ByteCount, limits: Limits) -> list[str]:
+    """Read a layer with what an earlier process has left of it, and with notes for a later one."""
+    paths: list[str] = []
     counted = 0
 
     def count(step: int) -> None:
@@ -114,15 +184,20 @@ def _resume_into(
         counted += step
         on_bytes(step)
 
-    paths: list[str] = []
-    try:
-        for file in resumption.restored(store, count, limits):
+    def read() -> list[str]:
+        for file in resume.files_of(store, count, limits):
             paths.append(file.path)
             sink.write(file.path, file.size, file.reader, file.sha256)
         return paths
+
+    try:
+        return read()
     except (FormatError, IntegrityError):
-        # The disk has not kept what the journal says, as after a power cut: the layer arrives as if it were new.
-        sink.release(paths)
-        resumption.forget()
-        on_bytes(-counted)
-        return _take(resumption.restored(store, on_bytes, limits), sink)
+        if not resume.kept:
+            raise
+    # The disk has not kept what the journal says, as after a power cut: the layer is read as if it were new.
+    sink.release(paths)
+    resume.forget()
+    paths.clear()
+    on_bytes(-counted)
+    return read()

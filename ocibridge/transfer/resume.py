@@ -9,12 +9,11 @@ files: they are kept beside the target until all of these are there.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import suppress
 
 from ..formats.base import Sink
-from ..io.content import ByteCount, BytesContent, Concatenation, Content, FileContent, Reader, chunks, writable
+from ..io.content import ByteCount, BytesContent, Concatenation, Content, FileContent, JoinedReader, Reader, chunks
 from ..io.journal import MARK, Entry, Journal
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..layers.hashing import HashedReader
@@ -22,6 +21,7 @@ from ..layers.tar import tar_gap
 from ..oci import Descriptor
 from ..settings import Limits, MiB
 from ..stores.base import Store
+from ..stores.content import open_rest
 from ..stores.verified import VerifiedReader
 from .watched import ProgressReader, SpooledReader
 
@@ -29,7 +29,7 @@ MAX_GAPS = 64 * MiB
 """Bytes of headers that are noted of one layer; beyond them it begins anew."""
 
 
-class Resumption:
+class LayerResume:
     """What is known of one layer, and what becomes known.
 
     Args:
@@ -65,7 +65,7 @@ class Resumption:
             return self._layer.descriptor.size
         return self.prefix.size if self.prefix else 0
 
-    def restored(self, store: Store, on_bytes: ByteCount, limits: Limits) -> Iterator[UnpackedFile]:
+    def files_of(self, store: Store, on_bytes: ByteCount, limits: Limits) -> Iterator[UnpackedFile]:
         """The files of the layer, from the disk and from `store`; what is learnt on the way is noted.
 
         Args:
@@ -115,8 +115,9 @@ class Resumption:
         """The whole blob, verified at its end, of which only what is not here comes from `store`."""
         descriptor, kept = self._layer.descriptor, self.kept
         if self.prefix:
-            rest = _Late(store, descriptor, kept)
-            blob: Reader = VerifiedReader(_Joined(self.prefix.open(), rest), descriptor, store.name)
+            # The store is not asked before the disk has been read: it would have to wait for that.
+            joined = JoinedReader(self.prefix.open(), lambda: open_rest(store, descriptor, kept))
+            blob: Reader = VerifiedReader(joined, descriptor, store.name)
         else:
             blob = store.open_blob(descriptor)
         if self._layer.encoding.compressed and descriptor.size >= MARK:
@@ -193,52 +194,3 @@ class Resumption:
                 return []
             found.append((entry, content))
         return found
-
-
-class _Late(io.RawIOBase):
-    """The rest of a blob, asked for when it is needed: the store does not wait while the disk is read."""
-
-    def __init__(self, store: Store, descriptor: Descriptor, offset: int) -> None:
-        self._store = store
-        self._descriptor = descriptor
-        self._offset = offset
-        self._reader: Reader | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        if self._reader is None:
-            if self._offset == self._descriptor.size:
-                return 0
-            self._reader = self._store.resume_blob(self._descriptor, self._offset)
-        return self._reader.readinto(writable(buffer)) or 0
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-        super().close()
-
-
-class _Joined(io.RawIOBase):
-    def __init__(self, first: Reader, then: Reader) -> None:
-        self._first: Reader | None = first
-        self._then = then
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        if self._first is not None:
-            count = self._first.readinto(writable(buffer)) or 0
-            if count:
-                return count
-            self._first.close()
-            self._first = None
-        return self._then.readinto(writable(buffer)) or 0
-
-    def close(self) -> None:
-        if self._first is not None:
-            self._first.close()
-        self._then.close()
-        super().close()

@@ -27,7 +27,7 @@ from ocibridge.settings import DEFAULT_LIMITS, MiB
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import Progress, Task, publish, restore
 from ocibridge.transfer.restore import Restored
-from ocibridge.transfer.resume import Resumption
+from ocibridge.transfer.resume import LayerResume
 
 from ..formats.build import carton
 
@@ -284,8 +284,8 @@ def test_a_layer_is_noted_as_whole_after_its_digest_is_right(
         file.write(b"!")
     with place.sink() as sink:
         assert sink.journal
-        resumption = Resumption(layer, sink, sink.journal, 0)
+        resumption = LayerResume(layer, sink, sink.journal, 0)
         with pytest.raises((IntegrityError, FormatError)):
-            for each in resumption.restored(place.store, lambda _: None, DEFAULT_LIMITS):
+            for each in resumption.files_of(place.store, lambda _: None, DEFAULT_LIMITS):
                 assert len(each.reader.read(each.size)) == each.size
         assert all(entry.path for entry in sink.journal.entries(f"0-{layer.descriptor.digest[7:]}"))
