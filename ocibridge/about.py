@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program says of itself."""
+"""Name, version and user agent of the program."""
 
 __version__ = "0.1.0"
 USER_AGENT = f"ocibridge/{__version__}"

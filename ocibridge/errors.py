@@ -2,17 +2,17 @@
 """One family of errors.
 
     OcibridgeError
-    ├── UsageError              the command or call makes no sense as it stands (exit status 2)
+    ├── UsageError              the command or call is wrong (exit status 2)
     │   └── InvalidReference    a reference that cannot be parsed
     ├── SourceError             a local source is missing, unreadable or changed while it was read
     ├── FormatError             a document or archive breaks the rules of its format
     ├── LimitError              something is larger than the limit set for it
-    ├── IntegrityError          bytes do not match the digest, size or checksum that was promised
+    ├── IntegrityError          bytes do not match the expected digest, size or checksum
     ├── DestinationError        a local target cannot be written
-    └── StoreError              a registry or layout did not do what was asked
+    └── StoreError              a registry or layout failed or refused a request
         ├── NotFound            no such manifest, blob or repository
         ├── AuthenticationError credentials are missing, wrong or not sufficient
-        └── NetworkError        the host cannot be reached, or the line broke and stayed broken
+        └── NetworkError        the host cannot be reached, or the connection broke repeatedly
 
 Each error is one sentence (`message`) and, where there is one, the next step (`hint`).
 """
@@ -43,7 +43,7 @@ class OcibridgeError(Exception):
 
 
 class UsageError(OcibridgeError):
-    """The command or call makes no sense as it stands."""
+    """The command or call is wrong."""
 
 
 class InvalidReference(UsageError):
@@ -63,7 +63,7 @@ class LimitError(OcibridgeError):
 
 
 class IntegrityError(OcibridgeError):
-    """Bytes do not match the digest, size or checksum that was promised for them."""
+    """Bytes do not match the expected digest, size or checksum."""
 
 
 class DestinationError(OcibridgeError):
@@ -71,12 +71,12 @@ class DestinationError(OcibridgeError):
 
 
 class StoreError(OcibridgeError):
-    """A registry or layout did not do what was asked.
+    """A registry or layout failed or refused a request.
 
     Args:
         message: See `OcibridgeError`.
         hint: See `OcibridgeError`.
-        status: HTTP status, where the store is a registry that answered.
+        status: HTTP status of the response, if there was one.
         code: Error code of the distribution specification, such as `MANIFEST_UNKNOWN`.
     """
 
@@ -97,7 +97,7 @@ class AuthenticationError(StoreError):
 
 
 class NetworkError(StoreError):
-    """The host cannot be reached, or the line broke and stayed broken."""
+    """The host cannot be reached, or the connection broke repeatedly."""
 
 
 _OS_HINTS = {
@@ -121,8 +121,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 
 
-def can_go_on(exc: BaseException) -> bool:
-    """Whether the same command may succeed later, so that what has arrived is worth keeping."""
+def can_resume(exc: BaseException) -> bool:
+    """Return whether the same command may succeed later, so that partial results are kept."""
     if isinstance(exc, StoreError):
         return not isinstance(exc, NotFound)
     if isinstance(exc, DestinationError):
@@ -131,7 +131,7 @@ def can_go_on(exc: BaseException) -> bool:
 
 
 def human_size(count: float) -> str:
-    """Bytes for people.
+    """Format a number of bytes for people.
 
     Example:
         >>> human_size(1536)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The neutral model: what every format reads into and every dialect writes from. Nothing here knows OCI."""
+"""The neutral model: formats read it, dialects write it. It is independent of OCI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .io.content import Content
 
 
 class Role(str, Enum):
-    """The kinds of layer that the model format specification has (seed 001, "layers")."""
+    """Kinds of layer of the model format specification (seed 001, "layers")."""
 
     WEIGHT = "weight"
     WEIGHT_CONFIG = "weight.config"
@@ -28,12 +28,12 @@ class ModelFile(NamedTuple):
 
     Attributes:
         path: POSIX path inside the model, already through `ocibridge.paths.check_path`.
-        role: The kind of layer it belongs into.
+        role: Its kind of layer.
         content: Its bytes. For a symlink, the bytes of the file that it resolves to.
-        sha256: Lower-case hex sha256 of the bytes where the format promises one (checked when the bytes are read).
-        symlink: Target as written in the source, where the source has a symlink here.
-        guessed: True where the role is a guess that no rule of the format supports.
-        origin: What the format wants to be known of this file wherever it is stored; as `Model.origin`.
+        sha256: Lower-case hex sha256 of the bytes, if the format records it (checked when the bytes are read).
+        symlink: Target of the symlink as written in the source, if it is one.
+        guessed: True if no rule of the format determines the role.
+        origin: Data of the format about this file, kept wherever it is stored; see `Model.origin`.
     """
 
     path: str
@@ -52,7 +52,7 @@ class ModelFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known about a model, in the words of the config schema (seed 001; `descriptor` and `config`)."""
+    """Metadata of a model, with the names of the config schema (seed 001; `descriptor` and `config`)."""
 
     name: str | None = None
     title: str | None = None
@@ -80,11 +80,11 @@ class Model:
     Attributes:
         format: Name of the format that read it, such as `carton`.
         files: Its files, in the order of the source's own listing.
-        identity: What a round trip keeps, such as `carton:<manifest hash>`.
+        identity: Identity that a round trip keeps, such as `carton:<manifest hash>`.
         info: Metadata.
-        origin: What the format needs to restore the source and the config schema does not admit; short strings under
+        origin: Data to restore the source that the config schema cannot express; short strings under
             dotted keys such as `carton.spec_version`.
-        warnings: Oddities that are legal to carry, one sentence each.
+        warnings: Oddities that are legal, one sentence each.
     """
 
     format: str
@@ -96,14 +96,14 @@ class Model:
 
 
 class FileEntry(NamedTuple):
-    """What is known about one file of a stored model before its bytes have been read.
+    """Entry for a file of a stored model whose bytes have not been read.
 
     Attributes:
         path: POSIX path inside the model, already through `ocibridge.paths.check_path`.
-        role: The kind of layer it was found in.
+        role: Kind of the layer that contains it.
         size: Length in bytes, if known.
         sha256: Lower-case hex sha256 of its bytes, if known.
-        symlink: Target, where the source had a symlink here.
+        symlink: Target, if it was a symlink in the source.
     """
 
     path: str
@@ -115,13 +115,13 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A model as an artifact describes it, before any layer has been read.
+    """A model as described by an artifact whose layers have not been read.
 
     Attributes:
         format: Name of the format it came from, or None for an artifact of another tool.
-        files: What is known of its files, in layer order.
-        complete: Whether `files` names every file with its size (false where a tar layer has no listing).
-        identity: Identity that the publisher recorded, if any; to be proven by whoever restores it.
+        files: Entries of its files, in layer order.
+        complete: True if `files` has every file with its size (a tar layer may have no listing).
+        identity: Identity that the publisher recorded, if any; it is verified when the model is restored.
         info: Metadata.
         origin: See `Model`.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path filter: what a file inside a model may be called.
+"""Checks of the names of files inside a model.
 
-Every name that comes from an archive, a manifest or an annotation passes here before it is used.
+Every name from an archive, a manifest or an annotation is checked before it is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_path(name: str, owner: str) -> str:
 
     Args:
         name: POSIX path of a file inside a model.
-        owner: What the name was found in, for the message.
+        owner: Description of the source of the name, for the message.
 
     Raises:
         FormatError: the name is empty, absolute, upward, has a drive, a backslash, a control character, an empty
@@ -112,7 +112,7 @@ def _refuse_twins(keys: Sequence[str], names: Sequence[str], owner: str) -> None
 
 
 def _folded(names: Sequence[str]) -> list[str]:
-    """What `_fold` makes of each; of many plain ones at once."""
+    """Apply `_fold` to all names; all plain names are folded in one step."""
     text = "\0".join(names)
     found = text.lower().split("\0") if text.isascii() else []
     return found if len(found) == len(names) else [_fold(name) for name in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every environment variable and every limit, in one place."""
+"""Environment variables, limits and defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THIN_FILE = 64 * KiB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is accepted from an archive, a registry or a link before it is refused.
+    """Limits for input from archives, registries and links.
 
     All sizes are bytes. Give another instance to a reader to raise or lower a limit.
     """
@@ -78,7 +78,7 @@ def podman_auth_files() -> list[Path]:
 
 
 def cache_dir() -> Path | None:
-    """Where caches of ours are kept: `$XDG_CACHE_HOME/ocibridge`, else `~/.cache/ocibridge`; None without a home."""
+    """The cache folder: `$XDG_CACHE_HOME/ocibridge`, else `~/.cache/ocibridge`; None without a home folder."""
     try:
         return (_path("XDG_CACHE_HOME") or Path.home() / ".cache") / "ocibridge"
     except RuntimeError:
@@ -115,7 +115,7 @@ ZIP_METHODS = ("stored", "deflate", "zstd")
 
 
 def debug() -> bool:
-    """Whether `OCIBRIDGE_DEBUG` asks for tracebacks."""
+    """Return whether `OCIBRIDGE_DEBUG` enables tracebacks."""
     return os.environ.get("OCIBRIDGE_DEBUG", "0") not in ("", "0")
 
 
@@ -125,11 +125,11 @@ def ollama_models() -> Path | None:
 
 
 def job_completion_index() -> str | None:
-    """`JOB_COMPLETION_INDEX`: which pod of an Indexed Job of Kubernetes this is, from 0, or None."""
+    """`JOB_COMPLETION_INDEX`: the index of this pod in an Indexed Job of Kubernetes, from 0, or None."""
     return os.environ.get("JOB_COMPLETION_INDEX")
 
 
 def proxy_variable(scheme: str) -> str:
-    """The environment variable that names the proxy for addresses of a scheme, as it is spelled there."""
+    """The name of the environment variable that holds the proxy for a URL scheme, as it is spelled there."""
     names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
     return next((name for name in names if os.environ.get(name)), "the system's settings")

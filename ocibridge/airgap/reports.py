@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pack` and `unpack` say of themselves."""
+"""Reports of `pack` and `unpack`."""
 
 from __future__ import annotations
 

@@ -50,9 +50,7 @@ def run_login(args: argparse.Namespace) -> None:
     elif proven:
         result(printable(f"logged in to {args.host} as {username}"))
     else:
-        result(
-            printable(f"stored the login of {username}; {args.host} answers without one, so it could not be checked")
-        )
+        result(printable(f"stored the login of {username}; {args.host} requires no login, so it could not be checked"))
 
 
 def run_logout(args: argparse.Namespace) -> None:

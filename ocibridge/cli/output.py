@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 
 
 def human_size(count: float) -> str:
-    """Bytes for people.
+    """Format a number of bytes for people.
 
     Example:
         >>> human_size(1536)

@@ -87,7 +87,7 @@ def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits 
     Args:
         manifest: From `parse_manifest`.
         config: Config object, verified.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         limits: See `ocibridge.settings.Limits`.
 
     Raises:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
 
-from ..errors import can_go_on
+from ..errors import can_resume
 from ..io.content import Content, Reader
 from ..io.journal import Journal
 from ..model import StoredModel
@@ -92,7 +92,7 @@ class Sink(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if exc is not None and can_go_on(exc):
+        if exc is not None and can_resume(exc):
             self.suspend()
         else:
             self.abort()

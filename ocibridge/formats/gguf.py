@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header of a GGUF file: metadata and tensor descriptions, never tensor data.
 
-Follows `docs/gguf.md` of ggml ("File Structure"). The header is walked forwards through one small window; arrays, such
+Follows `docs/gguf.md` of ggml ("File Structure"). The header is read forwards through one small buffer; arrays, such
 as a tokenizer's hundred thousands of strings, are stepped over and never become objects.
 """
 
@@ -25,7 +25,7 @@ MAGIC = b"GGUF"
 WINDOW = MiB
 """Bytes of the header in memory at any time."""
 MAX_HEADER = 256 * MiB
-"""Bytes that are walked before a header is refused; the largest tokenizers need about 15 MiB."""
+"""Largest header in bytes; the largest tokenizers need about 15 MiB."""
 MAX_PAIRS = 1 << 16
 """Metadata pairs of one file."""
 MAX_TENSORS = 1 << 20
@@ -145,7 +145,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What the header of one GGUF file says.
+    """Contents of the header of a GGUF file.
 
     Attributes:
         version: Version of the container. Only 2 and 3 (little-endian) are read; a header of any other version, which
@@ -175,7 +175,7 @@ class GgufHeader:
 
     @property
     def known(self) -> bool:
-        """Whether this version of the container was read; if not, the file is to be carried as it is."""
+        """True if this version of the container is supported; other files are stored without metadata."""
         return self.version in (2, 3)
 
     @property
@@ -238,7 +238,7 @@ def read_gguf(content: Content, owner: str, *, arrays: Collection[str] = ()) -> 
 
     Args:
         content: The file; only its header is read, in order, with `WINDOW` bytes of memory.
-        owner: What the bytes are, for messages.
+        owner: Description of the file for messages.
         arrays: Keys of the arrays to keep, such as `general.tags`.
 
     Raises:
@@ -273,7 +273,7 @@ _SCALARS = {kind: struct.Struct(f"<{code}") for kind, code in zip((*range(8), 10
 
 
 class _Cursor:
-    """Walks forwards over the header; `window[pos:end]` has been read and not yet used."""
+    """Reads forwards over the header; `window[pos:end]` has been read and not yet used."""
 
     def __init__(self, reader: Reader, size: int, owner: str) -> None:
         self._reader = reader
@@ -302,7 +302,7 @@ class _Cursor:
             raise self.error(f"claims more than {MAX_ELEMENTS} strings in its arrays")
 
     def keep(self, size: int) -> bool:
-        """Whether `size` more bytes may be kept."""
+        """Return whether `size` more bytes may be kept."""
         if size > self._kept:
             return False
         self._kept -= size

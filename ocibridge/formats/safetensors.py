@@ -51,7 +51,7 @@ BITS: Mapping[str, int] = {
 
 
 class SafetensorsHeader(NamedTuple):
-    """What the header of one safetensors file says.
+    """Contents of the header of a safetensors file.
 
     Attributes:
         metadata: The strings under `__metadata__`.
@@ -79,7 +79,7 @@ def read_safetensors(content: Content, owner: str) -> SafetensorsHeader:
 
     Args:
         content: The file; only its header is read.
-        owner: What the bytes are, for messages.
+        owner: Description of the file for messages.
 
     Raises:
         FormatError: the bytes are no safetensors file, the header is longer than the limits of this module, repeats a
@@ -165,5 +165,5 @@ def _tensor(name: str, info: Any, owner: str) -> tuple[str, int, int, int]:
 
 
 def _plain(text: Any) -> bool:
-    """Whether `text` is a string without NUL and without half surrogates, as the reference implementation wants."""
+    """Return whether `text` is a string without NUL and lone surrogates, as the reference implementation requires."""
     return isinstance(text, str) and not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text)

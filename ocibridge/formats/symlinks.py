@@ -10,15 +10,15 @@ from ..paths import show
 
 
 def resolve(links: Mapping[str, str], files: Collection[str], owner: str) -> dict[str, str]:
-    """The file that each link leads to, through links that lead to links.
+    """Resolve each link to a file, through other links.
 
     Args:
         links: Target text by path of the link.
-        files: Paths of everything that is no link.
-        owner: What the links were found in, for the message.
+        files: Paths of all other files.
+        owner: Description of the source of the links, for the message.
 
     Raises:
-        FormatError: a link leaves the model, runs in a circle, or leads to nothing.
+        FormatError: a link leaves the model, is part of a loop, or points to no file.
     """
     return {path: _follow(path, links, files, owner) for path in links}
 
@@ -57,12 +57,12 @@ def _refuse(owner: str, path: str, reason: str) -> FormatError:
 
 
 def check_targets(links: Mapping[str, str], hashes: Mapping[str, str], owner: str) -> None:
-    """Check that each link leads to a file with the bytes that arrived for the link itself.
+    """Check that the bytes stored for each link equal those of the file that it points to.
 
     Args:
         links: Target text by path of the link.
         hashes: Hex sha256 by path, of files and links.
-        owner: What is being written, for the message.
+        owner: Description of the target, for the message.
 
     Raises:
         FormatError: see `resolve`.

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import DestinationError, IntegrityError, can_go_on, writing
+from ..errors import DestinationError, IntegrityError, can_resume, writing
 from ..oci import Descriptor
 from ..settings import READ_SIZE, MiB
 from .content import ByteCount, Content, FileContent, Reader, chunks, ignore_bytes, place_of, read_all
@@ -78,9 +78,9 @@ class AtomicFile:
             raise InUseError(f"another process is writing {self.target}", hint="wait for it, or name another file")
         self._mine = True
         self._length = os.fstat(handle).st_size
-        self._go_on(handle, 0)
+        self._resume(handle, 0)
 
-    def _go_on(self, handle: int, size: int) -> None:
+    def _resume(self, handle: int, size: int) -> None:
         self._start = size
         self._writer = PositionedWriter(handle, size)
 
@@ -113,7 +113,7 @@ class AtomicFile:
         if same < len(data):
             self.truncate(self.size + same)
         elif self._handle is not None:
-            self._go_on(self._handle, self.size + same)
+            self._resume(self._handle, self.size + same)
         return same
 
     def write_blob(
@@ -125,7 +125,7 @@ class AtomicFile:
             descriptor: Size and digest of the blob.
             content: Its bytes.
             owner: The store, for messages.
-            on_bytes: Told the number of bytes that were read.
+            on_bytes: Called with the number of bytes that were read.
 
         Raises:
             IntegrityError: `content` has another size or digest than `descriptor`.
@@ -174,7 +174,7 @@ class AtomicFile:
             with writing(self.target):
                 os.ftruncate(self._handle, size)
             self._length = size
-            self._go_on(self._handle, size)
+            self._resume(self._handle, size)
 
     def sync(self, *, close: bool = False) -> None:
         """Push the bytes to the disk.
@@ -226,7 +226,7 @@ class AtomicFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
-        if exc is not None and self._lasting and can_go_on(exc) and self.size + self.left >= KEEP:
+        if exc is not None and self._lasting and can_resume(exc) and self.size + self.left >= KEEP:
             self.leave()
         else:
             self.discard()

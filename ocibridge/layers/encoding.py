@@ -24,7 +24,7 @@ _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 class Encoding(str, Enum):
-    """How the files of a layer become bytes; the value is the suffix of the media type."""
+    """Encoding of the files of a layer; the value is the suffix of the media type."""
 
     RAW = "raw"
     TAR = "tar"
@@ -33,7 +33,7 @@ class Encoding(str, Enum):
 
     @property
     def compressed(self) -> bool:
-        """Whether the layer digest differs from the diff id."""
+        """True if the layer digest differs from the diff id."""
         return self in (Encoding.TAR_GZIP, Encoding.TAR_ZSTD)
 
 

@@ -11,7 +11,7 @@ from ..io.hasher import SMALL, BackgroundHasher
 
 
 class HashedReader(ForwardingReader):
-    """What is read of `reader`, and its hash; closes `reader` with itself."""
+    """A reader that hashes the bytes read from `reader`, and closes it with itself."""
 
     def __init__(self, reader: Reader) -> None:
         self.source = reader
@@ -36,8 +36,8 @@ class Tally(ForwardingReader):
     Args:
         reader: The content, closed with this reader.
         sizes: For each file in it the bytes before it that are of no file, and its own; None where it is a file itself.
-        beside: Who hashes everything, and who hashes the files.
-        on_bytes: Told the number of bytes of files that were read.
+        beside: The hashers of everything and of the files.
+        on_bytes: Called with the number of bytes of files that were read.
 
     Attributes:
         hash: Hash of everything.

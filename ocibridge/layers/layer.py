@@ -36,13 +36,13 @@ class Layer:
 
     @property
     def label(self) -> str:
-        """What messages and progress call it."""
+        """Name for messages and progress."""
         first = self.files[0].path
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
     @property
     def promised(self) -> bool:
-        """Whether the format promises the digest of the blob, so that it need not be read to be known."""
+        """True if the format records the digest of the blob, so that it is known without reading."""
         return self.encoding is Encoding.RAW and self.files[0].sha256 is not None
 
     @cached_property
@@ -93,7 +93,7 @@ def _closing(source: Reader, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class LayerDigests(NamedTuple):
-    """What one read of a layer has found.
+    """Digests of a layer, found by reading it once.
 
     Attributes:
         digest: Digest of the blob.
@@ -130,7 +130,7 @@ class StoredLayer(NamedTuple):
 
     @property
     def members(self) -> tuple[FileEntry, ...]:
-        """What is known of its files, under the names that they have inside the layer."""
+        """Entries of its files, with their names inside the layer."""
         return tuple(file._replace(path=self.prefix + file.path) for file in self.files)
 
 

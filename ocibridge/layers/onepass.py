@@ -25,7 +25,7 @@ class OnePass:
 
     Args:
         layer: The layer.
-        on_bytes: Told the number of file bytes read, as they are.
+        on_bytes: Called with the number of file bytes read.
 
     Attributes:
         label: What messages call the layer.
@@ -104,7 +104,7 @@ def describe(layer: Layer, on_bytes: ByteCount = ignore_bytes) -> LayerDigests:
 
     Args:
         layer: The layer.
-        on_bytes: Told the number of file bytes read, as they are.
+        on_bytes: Called with the number of file bytes read.
 
     Raises:
         IntegrityError: a file does not have the sha256 that its format promises.

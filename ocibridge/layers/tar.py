@@ -60,7 +60,7 @@ def tar_order(file: tuple[str, object]) -> bytes:
 
 
 class _Gap:
-    """What `tar_gap` gives, made when it is read: an archive may have very many."""
+    """The bytes of `tar_gap`, computed when they are read: an archive may have very many gaps."""
 
     __slots__ = ("_between", "size")
 
@@ -83,7 +83,7 @@ class _Gap:
 
 
 def tar_gap(before: int, path: str | None, size: int = 0) -> bytes:
-    """What an archive of ours has between two contents: padding, and the header of the next one or the end.
+    """The bytes between two files of an archive: padding, and the header of the next file or the end of the archive.
 
     Args:
         before: Bytes of the content before it; 0 at the start.
@@ -169,7 +169,7 @@ def read_tar(
 
     Args:
         reader: The stream; not closed.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         limits: `entries` and `tar_header` are used.
         ahead: Bytes that may be read before they are asked for; archives of small files are read much faster so.
         gaps: Gets all bytes that are no content, as they pass, for whoever takes them out after each entry.
@@ -224,7 +224,7 @@ _Fields = tuple[str, int, bytes, str]
 
 
 def _simple(block: bytes) -> _Fields | None:
-    """What a header says that `tar_header` would write just so, as nearly all do; None where one has to look closer."""
+    """Parse a header that equals the output of `tar_header`, as nearly all do; None for any other header."""
     try:
         path, size = block[: block.find(0)].decode("ascii"), int(block[124:135], 8)
     except ValueError:

@@ -38,7 +38,7 @@ def mirror_plan(
         job: The job file.
         options: What of it is planned, and how; `mirror check` asks for `full`.
         journal: File with the notes of earlier runs; None trusts none. It is read, and not written.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Raises:
         SourceError: the job file cannot be read.

@@ -59,7 +59,7 @@ def mirror_run(
         entries: Numbers of the `sync` entries that are run; None is all of them.
         journal: File with the notes of earlier runs; None keeps none.
         on_item: Called with each tag as it is done, in the order in which they are.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         The report; `counts` has `failed` in it where something failed.

@@ -99,7 +99,7 @@ class Worker:
     Args:
         job: The job.
         on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
-        progress: Told what happens.
+        progress: Receives progress events.
         journalled: Blobs that an interrupted run has brought; see `CopySession`.
     """
 

@@ -20,7 +20,7 @@ Digest = Annotated[str, StringConstraints(pattern=_DIGEST_PATTERN, strict=True)]
 
 
 def parse_digest(text: str, owner: str) -> str:
-    """Return `text` if it is a digest that we can verify.
+    """Return `text` if it is a digest that can be verified.
 
     Raises:
         FormatError: it is not `sha256:` and 64 lower-case hexadecimal digits.

@@ -49,7 +49,7 @@ def parse_json(data: bytes, owner: str, limit: int) -> Any:
 
     Args:
         data: The bytes.
-        owner: What they are, for the message.
+        owner: Description of the bytes for messages.
         limit: Largest size accepted, in bytes.
 
     Raises:

@@ -34,7 +34,7 @@ Annotations = dict[str, str]
 
 
 class Descriptor(Document):
-    """A content descriptor: what a blob is, its digest, and its size in bytes."""
+    """A content descriptor: media type, digest, and size in bytes of a blob."""
 
     media_type: str
     digest: Digest
@@ -52,7 +52,7 @@ class Descriptor(Document):
 
 
 class Manifest(Document):
-    """An image manifest, as artifacts use it."""
+    """An image manifest."""
 
     schema_version: Annotated[int, Field(ge=2, le=2)] = 2
     media_type: str | None = MEDIA_TYPE_MANIFEST
@@ -75,7 +75,7 @@ class Index(Document):
 
 
 def media_type_of(document: dict[str, Any], announced: str | None = None) -> str:
-    """The media type of a manifest or index: its own field, else what the store announced, else by its shape."""
+    """The media type of a manifest or index: from its own field, else from the store, else from its keys."""
     own = document.get("mediaType")
     if isinstance(own, str) and own:
         return own

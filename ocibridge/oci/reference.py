@@ -115,7 +115,7 @@ def parse_reference(text: str) -> Reference:
         'localhost:5000/models/digits:v1'
 
     Raises:
-        InvalidReference: the text is no reference; the message says which part is wrong.
+        InvalidReference: the text is no reference; the message names the wrong part.
     """
     _refuse_web_address(text)
     rest = without_scheme(text)
@@ -130,20 +130,20 @@ def parse_reference(text: str) -> Reference:
 
 
 def is_repository(name: object) -> bool:
-    """Whether this is a name of a repository (distribution-spec, "Pulling manifests")."""
+    """Return whether a text is a repository name (distribution-spec, "Pulling manifests")."""
     return isinstance(name, str) and _REPOSITORY.fullmatch(name) is not None
 
 
 def has_scheme(text: str) -> bool:
-    """Whether the beginning of a text says that it is a reference, and no path."""
+    """Return whether a text begins with the scheme of a reference."""
     return text.startswith(("oci:", "oci-archive:")) or _scheme(text) in _REGISTRY_SCHEMES
 
 
 def without_scheme(text: str) -> str:
-    """`HOST/REPOSITORY…` for `oci://HOST/REPOSITORY…` and `docker://HOST/REPOSITORY…`; any other text as it is.
+    """Remove `oci://` or `docker://` from a registry reference; return any other text unchanged.
 
     Raises:
-        InvalidReference: what follows can be no host, as in `oci:///path`.
+        InvalidReference: no host follows, as in `oci:///path`.
     """
     scheme = _scheme(text)
     if scheme not in _REGISTRY_SCHEMES:
@@ -158,14 +158,14 @@ def without_scheme(text: str) -> str:
 
 
 def is_host(text: str) -> bool:
-    """Whether a text is `HOST[:PORT]`."""
+    """Return whether a text is `HOST[:PORT]`."""
     return _HOST.fullmatch(text) is not None
 
 
 def web_address(text: str) -> tuple[str, str] | None:
-    """What a text that begins with `http://` or `https://` is shown as, and what follows its scheme.
+    """Split a text that begins with `http://` or `https://` into a form for messages and the rest after the scheme.
 
-    Neither has the login in it that may stand before the host.
+    Neither contains the user and password before the host.
     """
     scheme = _scheme(text)
     if scheme not in ("http", "https"):
@@ -176,7 +176,7 @@ def web_address(text: str) -> tuple[str, str] | None:
 
 
 def _scheme(text: str) -> str:
-    """What stands before `://`, in lower case; empty where there is none."""
+    """Return the scheme before `://` in lower case, or an empty string."""
     scheme, separator, _ = text.partition("://")
     return scheme.lower() if separator else ""
 
@@ -218,7 +218,7 @@ def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
 
 
 def _parse_registry(rest: str, text: str) -> RegistryReference:
-    """Parse what follows the scheme of `text`, which is all of it where there is no scheme."""
+    """Parse the part of `text` after its scheme, if it has one."""
     name, at, suffix = rest.partition("@")
     if at and "/" not in name and "/" in suffix:
         raise InvalidReference(
@@ -247,7 +247,7 @@ def _parse_registry(rest: str, text: str) -> RegistryReference:
 
 
 def _forms(rest: str, text: str) -> str:
-    """What to write where there is no host; of what follows a scheme, what may have been meant."""
+    """Return a hint for a reference without a host, with a guess from the text after its scheme."""
     scheme = _scheme(text)
     if scheme not in _REGISTRY_SCHEMES or not _REPOSITORY.fullmatch(rest.partition("@")[0].partition(":")[0]):
         return f"write {_FORMS}"

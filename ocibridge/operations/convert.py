@@ -56,7 +56,7 @@ def convert(
         options: How the source is read, and what is written.
         on_losses: Told what a box cannot express, before anything is written; the report has it too.
         registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Raises:
         UsageError: the arguments do not fit together, or the dialect has no name for a layer.

@@ -53,7 +53,7 @@ def copy(
         before: Called with the root before anything moves; what it raises ends the copy.
         registry: How to reach the target; the source, too, where it is on the same host, or alone in a registry.
         source_registry: How to reach the source.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         What moved, and what did not have to.

@@ -117,7 +117,7 @@ def publish_image(
         session: What is known in this run.
         cache: Digests found in earlier runs.
         concurrency: Blobs that move at the same time.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Raises:
         LimitError: there are more layers than allowed, and they cannot share.

@@ -43,7 +43,7 @@ def pull(
         options: What is written, and how.
         on_losses: Told what the target cannot express, before anything is written; the report has it too.
         registry: Credentials and TLS.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         What was written, and its identity, proven from the bytes that were written.

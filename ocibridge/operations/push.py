@@ -50,7 +50,7 @@ def push(
             `latest`.
         options: How it is packed and sent.
         registry: Credentials and TLS, for the target; for the source where the target is no registry.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         The pinned reference, the identity of the model, and what happened to each layer.

@@ -36,7 +36,7 @@ def rewrite(
         options: How the source is read, and what is written.
         on_losses: See `pull`.
         registry: For a source in a registry that speaks Ollama's dialect.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Raises:
         OcibridgeError: as for `push` and `pull`.

@@ -80,7 +80,7 @@ def publish_translation(
         session: What is known in this run.
         cache: Digests found in earlier runs.
         concurrency: Layers that move at the same time.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Raises:
         OcibridgeError: see `convert`.

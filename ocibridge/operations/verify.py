@@ -36,7 +36,7 @@ def verify(
         subject: A path, a model of Ollama (see `push`), or a reference.
         options: How a source on disk is read, and how much is read.
         registry: Credentials and TLS.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         What is now proven.

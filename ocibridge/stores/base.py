@@ -72,7 +72,7 @@ class ManifestFetcher(Protocol):
         """The descriptor of a manifest, by tag or digest, without its bytes where possible; None if there is none.
 
         Raises:
-            StoreError: the store cannot be asked, or does not answer to us.
+            StoreError: the store cannot be asked, or refuses us.
         """
         ...
 

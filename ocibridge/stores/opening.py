@@ -26,7 +26,7 @@ class OpenOptions:
         write: Whether one that exists is written to, too.
         notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
         accept: Media types of manifests that a registry is asked for; empty: all that are known.
-        shared: Whether other work goes on over the same connections when this store is interrupted.
+        shared: True if other work uses the same connections and must continue when this store is interrupted.
     """
 
     registry: RegistryOptions | None = None

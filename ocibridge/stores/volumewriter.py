@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DestinationError, IntegrityError, LimitError, can_go_on, writing
+from ..errors import DestinationError, IntegrityError, LimitError, can_resume, writing
 from ..io.atomic import AtomicFile
 from ..io.content import Concatenation, Content, FileContent, fill
 from ..io.hasher import BackgroundHasher
@@ -182,7 +182,7 @@ class VolumeWriter:
         """
         if isinstance(exc, IntegrityError):
             return False
-        return self._found >= KEEP if self._same else self.written >= KEEP and can_go_on(exc)
+        return self._found >= KEEP if self._same else self.written >= KEEP and can_resume(exc)
 
     def leave(self) -> None:
         """Let another writer go on."""

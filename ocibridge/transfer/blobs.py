@@ -22,7 +22,7 @@ class Blob(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages and progress call it."""
+        """Name for messages and progress."""
         ...
 
     @property

@@ -90,7 +90,7 @@ class GraphCopier:
         target: Where they go.
         options: What belongs to them.
         session: What is known in this run; None is a run of its own.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Example:
         >>> GraphCopier(source, target).copy("v1", "v1").descriptor.digest  # doctest: +SKIP

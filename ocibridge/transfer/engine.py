@@ -41,7 +41,7 @@ class CopyEngine:
         target: The target.
         session: What is known in this run.
         phase: What progress calls the work.
-        progress: Told what happens.
+        progress: Receives progress events.
         concurrency: Blobs that move at the same time.
         sources: Stores that blobs come from.
         mount_from: Repositories that may have the blobs, beside those that are known to.

@@ -71,7 +71,7 @@ def publish(
         source: Where the layers of the plan are that are stored.
         session: What is known in this run; None is a run of its own.
         concurrency: Blobs that move at the same time.
-        progress: Told what happens.
+        progress: Receives progress events.
         mount_from: Repositories of the same host that may hold the blobs already.
         cache: Digests found in earlier runs. Each digest that is found is kept at once.
         known: Gives the layers that an earlier manifest names. Asked for at most once.

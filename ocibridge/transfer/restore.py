@@ -69,7 +69,7 @@ def restore(
         sink: Where the files go; its final name appears only when everything is right.
         phase: What progress calls it.
         concurrency: Blobs that move at the same time, where the sink allows it.
-        progress: Told what happens.
+        progress: Receives progress events.
         limits: See `ocibridge.settings.Limits`.
 
     Raises:
@@ -108,7 +108,7 @@ def write_model(
         model: The model; a file whose format promises a sha256 is held to it.
         sink: Where the files go.
         concurrency: Files that move at the same time, where the sink allows it.
-        progress: Told what happens.
+        progress: Receives progress events.
 
     Returns:
         The identity of what was written, where its format has one.

@@ -29,7 +29,7 @@ class Workers:
 
     Args:
         concurrency: Tasks that may run at once, 1 or more.
-        progress: Told what happens.
+        progress: Receives progress events.
         stores: Stores that the tasks wait for, to be interrupted where a task does not stop soon.
     """
 

@@ -210,7 +210,7 @@ class _Window(io.RawIOBase):
 
     Args:
         open_at: Opens the source at an offset.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         header: Largest read that an extension header may ask for, in bytes.
         far: Distance in bytes from which it pays to open anew rather than to read on; None never does.
     """

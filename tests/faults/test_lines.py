@@ -99,8 +99,8 @@ def test_delays(side: str, here: Moves, registry: RegistryServer) -> None:
 def test_a_delay_beyond_patience(side: str, there: Moves, registry: RegistryServer) -> None:
     impatient = {"timeouts": Timeouts(read=0.2, commit=0.2), "retries": Retry(attempts=2, first=0.01)}
     with Proxy(registry.host, usual=line(side, Way(delay=30))) as proxy:
-        there.pull_fails(proxy.host, "stopped answering", ocibridge.NetworkError, options=impatient)
-        there.push_fails(proxy.host, "stopped answering", ocibridge.NetworkError, options=impatient)
+        there.pull_fails(proxy.host, "stopped responding", ocibridge.NetworkError, options=impatient)
+        there.push_fails(proxy.host, "stopped responding", ocibridge.NetworkError, options=impatient)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -135,7 +135,7 @@ def test_an_upload_that_is_not_taken_at_all(tmp_path: Path, repository: str, reg
     moves = Moves(make_model(tmp_path / "large.carton", 12_000_000), tmp_path, name=repository)
     stuck = {"timeouts": Timeouts(write=0.3), "retries": Retry(attempts=2, first=0.01)}
     with Proxy(registry.host, usual=line("up", Way(rate=2_000))) as proxy:
-        moves.push_fails(proxy.host, "stopped answering", ocibridge.NetworkError, options=stuck)
+        moves.push_fails(proxy.host, "stopped responding", ocibridge.NetworkError, options=stuck)
     with pytest.raises(ocibridge.NotFound):
         moves.pull(registry.host)
 

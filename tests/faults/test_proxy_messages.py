@@ -151,7 +151,7 @@ def test_a_proxy_that_answers_with_a_page_of_its_own(
 def test_a_page_in_place_of_what_was_asked_for(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> None:
     with HttpProxy(answer=PAGE % 200) as proxy:
         environment(monkeypatch, HTTP_PROXY=proxy.url)
-        assert "answered as a web server, not as a registry (status 200)" in pulls.fail()
+        assert "responded as a web server, not as a registry (status 200)" in pulls.fail()
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY"])
@@ -179,7 +179,7 @@ def test_a_proxy_that_never_says_anything(
     scheme: str, moves: Moves, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment(monkeypatch, ALL_PROXY=f"{scheme}://{silent}")
-    moves.pull_fails("registry.test:5000", "stopped answering|does not answer")
+    moves.pull_fails("registry.test:5000", "stopped responding|does not respond")
 
 
 def test_a_host_that_the_proxy_cannot_reach(pulls: Pulls, nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:

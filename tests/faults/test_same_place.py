@@ -58,7 +58,7 @@ def test_a_download_that_breaks_at_the_same_place_whatever_range_is_asked_for(
 ) -> None:
     dest = tmp_path / "back"
     fault = pushed.fault("GET", blob_path(pushed), breaking(pushed, how, itertools.repeat(PLACE)), times=EVER)
-    what = "stopped answering" if how == "stalls" else "broke the connection"
+    what = "stopped responding" if how == "stalls" else "broke the connection"
     where = f"each time by byte {PLACE} of {len(whole(pushed))}"
     with pytest.raises(ocibridge.NetworkError, match=f"{what} {TRIES} times in a row.*{where}") as caught:
         ocibridge.pull(moves.place(pushed.host), dest, registry=replace(OPTIONS, **IMPATIENT))
@@ -120,10 +120,10 @@ def losing(server: Registry, how: str) -> dict[str, Any]:
         ("PATCH", "resets", f"broke the connection {TRIES} times in a row"),
         ("PATCH", "ends", f"broke the connection {TRIES} times in a row"),
         ("PATCH", "refuses", "status 500"),
-        ("PATCH", "stalls", f"stopped answering {TRIES} times in a row"),
+        ("PATCH", "stalls", f"stopped responding {TRIES} times in a row"),
         ("PUT", "ends", f"broke the connection {TRIES} times in a row"),
         ("PUT", "refuses", "status 500"),
-        ("PUT", "stalls", f"stopped answering {TRIES} times in a row"),
+        ("PUT", "stalls", f"stopped responding {TRIES} times in a row"),
     ],
 )
 def test_an_upload_that_breaks_at_the_same_place_and_loses_its_session(

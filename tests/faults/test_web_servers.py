@@ -53,7 +53,7 @@ SERVERS: dict[str, Callable[[], WebServer]] = {
     "python": PythonServer,
     "200": lambda: WebServer(200),
 }
-NO_REGISTRY = "answered as a web server, not as a registry.*check the host and the port"
+NO_REGISTRY = "responded as a web server, not as a registry.*check the host and the port"
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_commands_say_so_too(
         assert main([*argv, "--plain-http"]) == 1
         err = capsys.readouterr().err
         assert err.count("\n") == 1
-        assert "answered as a web server, not as a registry" in err
+        assert "responded as a web server, not as a registry" in err
 
 
 @pytest.mark.parametrize(

@@ -165,12 +165,12 @@ def test_how_hosts_are_reached(tmp_path: Path) -> None:
     options = job.options_for("reg.example:5000")
     assert (options.username, options.password) == ("robot", "s3cret-word")
     assert (options.plain_http, options.insecure) == (False, True)
-    assert options.rate_limits == RateLimits(concurrent=3, per_second=2.5, quota_min=20, quota_wait=600)
+    assert options.rate_limits == RateLimits(concurrent=3, per_second=2.5, remaining_min=20, remaining_wait=600)
     assert job.options_for("REG.EXAMPLE:5000") == options
     hub = job.options_for("registry-1.docker.io")
     assert hub.plain_http is False
     assert hub.username is None
-    assert hub.rate_limits == RateLimits(quota_min=20, quota_wait=600)
+    assert hub.rate_limits == RateLimits(remaining_min=20, remaining_wait=600)
     assert job.options_for("mirror.example") == RegistryOptions()
 
 
@@ -185,9 +185,9 @@ def test_tls(tls: str, expected: tuple[bool, bool], tmp_path: Path) -> None:
 def test_the_most_careful_entry_decides_about_a_host(tmp_path: Path) -> None:
     one = "  - {source: a.example/%s, target: b.example/%s, type: repository, ratelimit: {min: %d%s}}\n"
     job = load(tmp_path, "sync:\n" + one % ("x", "x", 5, ", retry: 20m") + one % ("y", "y", 9, ""))
-    assert job.options_for("a.example").rate_limits == RateLimits(quota_min=9, quota_wait=1200)
+    assert job.options_for("a.example").rate_limits == RateLimits(remaining_min=9, remaining_wait=1200)
     job = load(tmp_path, "sync:\n" + one % ("x", "x", 5, ""))
-    assert job.options_for("a.example").rate_limits == RateLimits(quota_min=5, quota_wait=300)
+    assert job.options_for("a.example").rate_limits == RateLimits(remaining_min=5, remaining_wait=300)
 
 
 def test_files_are_taken_from_the_folder_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -373,7 +373,7 @@ class TestPush:
             with pytest.raises(NetworkError) as caught:
                 push_gateway(report([]), url, timeout=0.2)
         assert str(caught.value) == (
-            f"the push gateway {url.partition('@')[2]} does not answer; see whether it is up; it has 0.2 s to answer"
+            f"the push gateway {url.partition('@')[2]} does not respond; see whether it is up; it has 0.2 s to respond"
         )
 
     def test_a_gateway_that_is_not_there_is_one_sentence(self) -> None:

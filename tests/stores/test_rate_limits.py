@@ -185,7 +185,7 @@ def test_whatever_happens_to_a_blob_the_permit_is_given_back(script: Reply, serv
 
 
 def test_token_servers_do_not_count(server: FaultServer, make: Make, pool: ThreadPoolExecutor) -> None:
-    store = make(concurrent=1, per_second=1000, quota_min=1)
+    store = make(concurrent=1, per_second=1000, remaining_min=1)
     challenge = {"WWW-Authenticate": f'Bearer realm="{server.url}/token",service="s"'}
     server.on(
         "HEAD",
@@ -216,7 +216,7 @@ def waits_for_the_next_second(server: FaultServer, make: Make, stack: ExitStack)
 
 def waits_for_more_quota(server: FaultServer, make: Make, stack: ExitStack) -> RegistryStore:
     server.on("GET", MANIFEST, Reply(200, b"{}", headers={"RateLimit-Remaining": "1"}))
-    store = make(quota_min=5, quota_wait=1000)
+    store = make(remaining_min=5, remaining_wait=1000)
     store.fetch_manifest("v1")
     return store
 
@@ -270,7 +270,7 @@ def test_nothing_is_held_back_by_default(make: Make) -> None:
     assert store.host.latency > 0
 
 
-@pytest.mark.parametrize("rates", [{"concurrent": 4}, {"per_second": 1000}, {"quota_min": 1}])
+@pytest.mark.parametrize("rates", [{"concurrent": 4}, {"per_second": 1000}, {"remaining_min": 1}])
 def test_a_limited_host_gives_a_blob_in_one_request(rates: dict[str, Any], server: FaultServer, make: Make) -> None:
     store = make(**rates)
     large = BLOB.model_copy(update={"size": 1 << 30})
@@ -285,8 +285,8 @@ def test_a_limited_host_gives_a_blob_in_one_request(rates: dict[str, Any], serve
         ({"concurrent": 0}, "concurrent cannot be 0; choose a number of at least 1"),
         ({"per_second": 0}, "per_second cannot be 0; choose a number of at least 0.0001"),
         ({"per_second": float("inf")}, "per_second cannot be inf; choose a number of at least 0.0001"),
-        ({"quota_min": -1}, "quota_min cannot be -1; choose a number of at least 0"),
-        ({"quota_wait": float("nan")}, "quota_wait cannot be nan; choose a number of at least 0.01"),
+        ({"remaining_min": -1}, "remaining_min cannot be -1; choose a number of at least 0"),
+        ({"remaining_wait": float("nan")}, "remaining_wait cannot be nan; choose a number of at least 0.01"),
     ],
 )
 def test_numbers_that_cannot_work(rates: dict[str, Any], message: str) -> None:

@@ -48,7 +48,7 @@ def check_single_files(stored: StoredModel, owner: str, what: str) -> None:
 
     Args:
         stored: The model.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         what: What cannot be had without.
 
     Raises:
@@ -74,7 +74,7 @@ def linked_files(stored: StoredModel, rows: Mapping[str, str], owner: str) -> di
     Args:
         stored: The carton, with size and sha256 of every file.
         rows: Its MANIFEST.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
     """
     paths = {file.path for file in stored.files}
     targets = {file.path: file.symlink for file in stored.files if file.symlink is not None}

@@ -123,7 +123,7 @@ def parse_ollama_manifest(data: bytes, owner: str, limit: int) -> ParsedManifest
 
     Args:
         data: Its bytes.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         limit: Largest size accepted, in bytes.
 
     Raises:

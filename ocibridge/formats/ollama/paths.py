@@ -47,7 +47,7 @@ def place(manifest: ParsedManifest, owner: str, is_container: Callable[[Part], b
 
     Args:
         manifest: The manifest.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         is_container: Whether a tensor layer is a safetensors file, and not the bare tensor of seed 004.
 
     Raises:

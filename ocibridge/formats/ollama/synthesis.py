@@ -98,7 +98,7 @@ def synthesise(files: Mapping[str, Arrived], info: ModelInfo, owner: str, keep: 
     Args:
         files: Everything that has arrived, by path.
         info: What the artifact says about the model.
-        owner: What it is, for messages.
+        owner: Description of the source for messages.
         keep: Stores the config as a blob.
 
     Returns:

@@ -182,7 +182,7 @@ class _Loading:
             bandwidth=self._written.defaults.bandwidth,
             warnings=tuple(self._warnings),
             text=self._file.data,
-            _options=self._with_quotas(options, syncs, found),
+            _options=self._with_rate_limits(options, syncs, found),
         )
 
     def _problem(self, key: Key, what: str) -> None:
@@ -361,7 +361,7 @@ class _Loading:
         return text
 
     @staticmethod
-    def _with_quotas(
+    def _with_rate_limits(
         options: dict[str, RegistryOptions], syncs: list[Sync], entries: list[Entry]
     ) -> dict[str, RegistryOptions]:
         """What `ratelimit` says of sources; where several entries name one, the most careful of them counts."""
@@ -373,8 +373,10 @@ class _Loading:
             host = canonical_host(entry.source.host)
             before = found.get(host, RegistryOptions())
             wait = (limit.retry or RETRY).total_seconds()
-            if before.rate_limits.quota_min is not None:
-                wait = max(wait, before.rate_limits.quota_wait)
-            least = max(limit.min, before.rate_limits.quota_min or 0)
-            found[host] = replace(before, rate_limits=replace(before.rate_limits, quota_min=least, quota_wait=wait))
+            if before.rate_limits.remaining_min is not None:
+                wait = max(wait, before.rate_limits.remaining_wait)
+            least = max(limit.min, before.rate_limits.remaining_min or 0)
+            found[host] = replace(
+                before, rate_limits=replace(before.rate_limits, remaining_min=least, remaining_wait=wait)
+            )
         return found

@@ -144,7 +144,7 @@ def push_gateway(
     Raises:
         UsageError: the URL or the labels cannot be used, or prometheus-client is not installed.
         AuthenticationError: the gateway wants another user.
-        NetworkError: the gateway cannot be reached, or does not answer in time.
+        NetworkError: the gateway cannot be reached, or does not respond in time.
         StoreError: the gateway refuses the metrics.
         FormatError: the report does not say when the run began.
     """
@@ -292,8 +292,8 @@ class _Gateway:
                     said = b"" if answer.is_success or self.auth else next(answer.iter_bytes(KiB), b"")
             except httpx.TimeoutException as exc:
                 raise NetworkError(
-                    f"the push gateway {self.name} does not answer",
-                    hint=f"see whether it is up; it has {timeout:g} s to answer",
+                    f"the push gateway {self.name} does not respond",
+                    hint=f"see whether it is up; it has {timeout:g} s to respond",
                 ) from exc
             except (httpx.HTTPError, httpx.InvalidURL) as exc:
                 raise NetworkError(

@@ -138,7 +138,7 @@ class Authenticator:
 
     @property
     def advice(self) -> str:
-        """What to do after a refusal."""
+        """Return the next step after a refusal."""
         return "; ".join(part for part in (self._sources.advice, self.complaint) if part)
 
     @property

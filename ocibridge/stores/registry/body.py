@@ -17,19 +17,19 @@ SEND_SIZE = 256 * KiB
 
 
 def as_piece(view: memoryview) -> bytes:
-    """A view as bytes, which it is sent as; a copy of it would cost as much as sending it does."""
+    """A view as bytes, as it is sent; copying it would cost as much as sending it."""
     return cast(bytes, view)
 
 
 class ContentBody:
-    """A range of a content, opened anew for each try.
+    """A range of a content, opened again for each attempt.
 
     Args:
         content: The bytes.
         offset: First byte to send.
         length: Bytes to send; None sends the rest, which must then be the content's end.
-        on_bytes: Told what was handed to the connection. When the body has to be sent again, it is told a negative
-            number first, which takes back what did not count.
+        on_bytes: Called with the number of bytes handed to the connection. Before the body is sent again, a negative
+            number takes back the bytes that did not count.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class ContentBody:
         self._sent = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        """The bytes, from the start; each piece is gone when the next one is asked for.
+        """The bytes, from the start; each piece is valid until the next one.
 
         Raises:
-            IntegrityError: the content is shorter or longer than it said.
+            IntegrityError: the content is shorter or longer than its size.
         """
         self.take_back()
         left = self.length

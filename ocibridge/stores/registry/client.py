@@ -362,7 +362,7 @@ _ACTIONS = {"GET": "pull", "HEAD": "pull", "DELETE": "delete,pull"}
 
 
 class _ResponseReader:
-    """What `requests` reads a streamed body from."""
+    """The raw stream from which `requests` reads a body."""
 
     def __init__(self, response: httpx.Response, error: Callable[[httpx.HTTPError], OcibridgeError]) -> None:
         self._response = response

@@ -34,7 +34,7 @@ _TOKEN_USER = "<token>"  # noqa: S105 - the name that helpers use for identity t
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What one registry accepts from us; nothing of it shows in a repr.
+    """Credentials for one registry; the repr shows none of them.
 
     Attributes:
         username: User name.
@@ -50,10 +50,10 @@ class Credential:
 
 
 class CredentialSources:
-    """Where the credentials for one host come from; nothing is read before `find`.
+    """Sources of the credentials for one host; nothing is read before `find`.
 
     Attributes:
-        complaint: What kept a credential helper from answering, for the hint of a later error.
+        complaint: The failure of a credential helper, for the hint of a later error.
         empty: Whether the last search found nothing.
     """
 
@@ -67,7 +67,7 @@ class CredentialSources:
 
     @property
     def advice(self) -> str:
-        """What to do where the credentials, or their absence, were refused."""
+        """Return the next step after a refused or missing login."""
         login = f"run 'ocibridge login {self._host}'"
         if self._options.username is None:
             return login
@@ -244,7 +244,7 @@ def login_file(options: RegistryOptions) -> CredentialFile:
 
 
 def check_login(username: str, password: str) -> None:
-    """Refuse what the Basic scheme cannot carry (RFC 7617, section 2).
+    """Refuse credentials that the Basic scheme cannot express (RFC 7617, section 2).
 
     Raises:
         UsageError: the user is empty, or has a colon or control character in it; the password is empty.
@@ -270,7 +270,7 @@ def _key(host: str) -> str:
 
 
 def _names(host: str, repository: str) -> list[str]:
-    """What an entry for the repository may be called, after `_normal`, the most specific name first."""
+    """Names of the entries for a repository, after `_normal`, the most specific first."""
     base = "docker.io" if host in DOCKER_HUB else host.lower()
     parts = repository.split("/") if repository else []
     return ["/".join([base, *parts[:count]]) for count in range(len(parts), -1, -1)]
@@ -312,7 +312,9 @@ def _run_helper(helper: str, verb: str, text: str, missing_is_fine: bool = False
     except FileNotFoundError:
         raise AuthenticationError(f"the credential helper {program} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise AuthenticationError(f"the credential helper {program} did not answer in {HELPER_TIMEOUT:.0f} s") from None
+        raise AuthenticationError(
+            f"the credential helper {program} did not respond in {HELPER_TIMEOUT:.0f} s"
+        ) from None
     except OSError as exc:
         raise AuthenticationError(f"the credential helper {program} cannot be run ({exc.strerror})") from None
     if done.returncode:

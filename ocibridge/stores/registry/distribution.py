@@ -209,7 +209,7 @@ class DistributionClient(ListingClient):
         return response.status_code == 200 and response.headers.get("content-length") in (None, str(descriptor.size))
 
     def head_blob(self, container: Container, digest: str) -> httpx.Response:
-        """What the registry says of a blob, whose bytes are not asked for: a response with status 200 or 404."""
+        """Send HEAD for a blob; return a response with status 200 or 404."""
         return self._head_blob(container, digest) or self._first_byte(container, digest)
 
     def _head_blob(self, container: Container, digest: str) -> httpx.Response | None:
@@ -313,13 +313,13 @@ class DistributionClient(ListingClient):
     def referrers(self, container: Container, digest: str) -> list[Descriptor]:
         """Manifests whose subject is `digest`, from the API or the fallback tag ("Listing Referrers").
 
-        A host that has answered once as those without the API do is not asked again.
+        A host without the API is asked only once.
         """
         host = self.host(container.registry)
         if not host.can.referrers:
             return self.fallback_referrers(container, digest)
         what = f"listing the referrers of {digest}"
-        # GHCR redirects this one to a page that answers 429 (seen in artifacthub#4785), so redirects are not followed.
+        # GHCR redirects this one to a page with status 429 (seen in artifacthub#4785), so redirects are not followed.
         call = self.call(
             container, "GET", f"referrers/{digest}", what, headers={"Accept": MEDIA_TYPE_INDEX}, follow=False
         )

@@ -36,10 +36,10 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 
 
 def open_blob(client: RegistryHTTP, call: Call, size: int, offset: int) -> Reader:
-    """The bytes of a blob from an offset, unverified, over as many connections as pay.
+    """Open the bytes of a blob from an offset, unverified; a large blob of a distant host uses several connections.
 
     Args:
-        client: Who asks.
+        client: Sends the requests.
         call: The GET of the whole blob.
         size: Size of the blob in bytes.
         offset: First byte wanted.
@@ -53,7 +53,7 @@ class BlobReader(io.RawIOBase):
     """The bytes of a blob from an offset, unverified; a download that breaks is resumed where it broke.
 
     Args:
-        client: Who asks.
+        client: Sends the requests.
         call: The GET of the whole blob.
         size: Size of the blob in bytes, as its descriptor says.
         offset: First byte wanted.
@@ -244,7 +244,7 @@ class RangedReader(io.RawIOBase):
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
                 if wait(self._ahead, timeout=GRACE).not_done:
-                    # The host does not even answer: whoever else waits for it waits in vain, too.
+                    # The host does not respond: all other requests to it fail, too.
                     self._call.host.interrupt()
                 self._pool.shutdown(wait=True)
             for _ in range(len(self._ahead) + self._holds):
@@ -273,7 +273,7 @@ class RangedReader(io.RawIOBase):
             self._ahead.popleft()
             self._range, self._holds = found, True
         elif self._next < self._size:
-            # Every permit is taken by other blobs: this one goes on by itself.
+            # Other blobs have all permits: read on without one.
             start, self._next = self._next, min(self._size, self._next + RANGE)
             self._reader = BlobReader(self._client, self._call, self._size, start, self._next)
             if not self._reader.partial:

@@ -50,7 +50,7 @@ def error_from_response(host: str, owner: str, what: str, response: httpx.Respon
     if code is None and status in (200, 400, 404, 405, 501) and is_web_page(response):
         kind = NotFound if status == 404 else StoreError
         return kind(
-            f"{owner}: {what} failed because {host} answered as a web server, not as a registry (status {status})",
+            f"{owner}: {what} failed because {host} responded as a web server, not as a registry (status {status})",
             hint="check the host and the port",
             status=status,
         )
@@ -99,7 +99,7 @@ def error_from_exception(
     owner: str,
     what: str,
     exc: Exception,
-    answered: bool = True,
+    responded: bool = True,
     tries: int = 1,
     proxy: Proxy | None = None,
 ) -> NetworkError:
@@ -110,7 +110,7 @@ def error_from_exception(
         owner: See `error_from_response`.
         what: See `error_from_response`.
         exc: What the last try ended with.
-        answered: Whether the host has ever sent a response.
+        responded: Whether the host has ever sent a response.
         tries: How many tries in a row ended without any progress.
         proxy: What it was asked through.
     """
@@ -124,7 +124,7 @@ def error_from_exception(
                 f"{owner}: the TLS certificate of {host} is not trusted ({cause.verify_message or 'not verified'})",
                 hint="name the authority that signed it with --ca-file, or skip the check with --insecure",
             )
-        if isinstance(cause, ssl.SSLError) and not answered:
+        if isinstance(cause, ssl.SSLError) and not responded:
             reason = printable(getattr(cause, "reason", None) or "TLS error", 80).replace("_", " ").lower()
             return NetworkError(
                 f"{owner}: no TLS connection to {host} ({reason})",
@@ -143,14 +143,14 @@ def error_from_exception(
             hint="check the names and the credentials that were given: there may be a line break, or more than ASCII",
         )
     if isinstance(exc, httpx.ConnectTimeout):
-        return NetworkError(f"{owner}: {host} does not answer", hint="check the name, the port and your network")
+        return NetworkError(f"{owner}: {host} does not respond", hint="check the name, the port and your network")
     if isinstance(exc, TooSlow):
         return NetworkError(
             f"{owner}: {what} failed because the connection to {host} is too slow ({exc})",
             hint="check the network; try again later",
         )
     if isinstance(exc, httpx.TimeoutException):
-        return NetworkError(f"{owner}: {what} failed because {host} stopped answering{often}", hint="try again later")
+        return NetworkError(f"{owner}: {what} failed because {host} stopped responding{often}", hint="try again later")
     if isinstance(exc, httpx.RemoteProtocolError):
         return NetworkError(
             f"{owner}: {what} failed because {host} sent no valid HTTP response ({type(exc).__name__})",

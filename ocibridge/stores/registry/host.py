@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a registry host, for all that speak to it: clients, tokens, back-off, limits, capabilities."""
+"""Shared state of a registry host: clients, tokens, back-off, limits, capabilities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_WARNING = 300
 _WARNING_HEADER = 16 * KiB
 _WARNING = re.compile(r'(?:^|,)\s*299 - "((?:[^"\\]|\\.)*)"')
 _IMPATIENT = 4
-"""What the wait for a host is divided by once it has been silent, until it answers again."""
+"""Divisor of the timeouts of a host that has been silent, until it responds again."""
 _NOT_CONNECTED = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -46,12 +46,12 @@ _log.addHandler(logging.NullHandler())
 
 @dataclass
 class Capabilities:
-    """What a registry was found to be able to do; everything, until it shows otherwise.
+    """Capabilities of a registry, as observed; all are assumed until a request fails.
 
     Attributes:
-        streams: Takes a blob by PATCH whose digest is not known yet.
+        streams: Accepts a blob by PATCH whose digest is not known yet.
         referrers: Has the referrers API ("Listing Referrers").
-        head_blobs: Answers HEAD requests for blobs.
+        head_blobs: Supports HEAD requests for blobs.
     """
 
     streams: bool = True
@@ -65,7 +65,7 @@ class Host:
     Args:
         name: Host with its port, as the user wrote it.
         options: See `RegistryOptions`.
-        permits: Of all hosts that share threads.
+        permits: Permits of all hosts that share threads.
 
     Attributes:
         origin: Its address.
@@ -105,12 +105,12 @@ class Host:
 
     @property
     def stats(self) -> HostStats:
-        """What was asked of the host so far."""
+        """Statistics of the requests to the host."""
         return self.backoff.tally.stats
 
     @property
     def warnings(self) -> list[str]:
-        """What the registry wants its users to know: at most 20 texts, without secrets ("Warnings")."""
+        """Warnings of the registry: at most 20 texts, without secrets (distribution-spec, "Warnings")."""
         with self._lock:
             return [self.auth.redact(text) for text in self._warnings]
 
@@ -180,13 +180,13 @@ class Host:
 
     def responded(self, headers: Mapping[str, str]) -> None:
         """Take from the header of a response what concerns the host as a whole."""
-        self.backoff.connected = self.backoff.answered = self._scheme_is_known = True
+        self.backoff.connected = self.backoff.responded = self._scheme_is_known = True
         self._silent = False
         if "warning" in headers:
             self._warn(headers["warning"])
         seconds = exhausted(headers) or 0.0
         if seconds and seconds <= self.options.retries.longest_retry_after:
-            self.backoff.hold(seconds)
+            self.backoff.delay(seconds)
 
     def failed(self, exc: httpx.HTTPError) -> None:
         """Take from a request that failed what concerns the host as a whole."""

@@ -44,7 +44,7 @@ class Hosts:
 
     @property
     def stats(self) -> dict[str, HostStats]:
-        """What was asked of each host so far, by name."""
+        """Statistics of the requests to each host, by name."""
         with self._lock:
             found: dict[str, HostStats] = {}
             for host in self._hosts.values():

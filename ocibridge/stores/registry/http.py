@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How requests to a registry are sent: tokens, redirects, limits, retries. No request leaves by another way."""
+"""Send requests to a registry: tokens, redirects, limits, retries. All requests are sent here."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
             weakref.finalize(self, self._hosts.close)
 
     def host(self, name: str) -> Host:
-        """What is known of a registry host."""
+        """State of the registry host."""
         host = self._known.get(name)
         if host is None:
             options = self._options if name == self.hostname else without_secrets(self._options)
@@ -182,11 +182,11 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
         """The error to raise for a response or exception that ends an operation."""
         host = call.host
         if isinstance(problem, Exception):
-            name, answered = host.name, host.backoff.answered
+            name, responded = host.name, host.backoff.responded
             url = (_url_of(problem) if isinstance(problem, httpx.RequestError) else None) or host.origin
             if not host.is_own(url):
-                name, answered = url.netloc.decode("ascii", "replace"), False
-            return error_from_exception(name, call.owner, call.what, problem, answered, tries, proxy_for(url))
+                name, responded = url.netloc.decode("ascii", "replace"), False
+            return error_from_exception(name, call.owner, call.what, problem, responded, tries, proxy_for(url))
         proxy = proxy_for(problem.url) if problem.status_code == 407 else None
         if proxy is not None:
             return proxy_refused(call.owner, proxy, "status 407, wrong credentials or none")
@@ -297,10 +297,10 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
 
     def _request(self, call: Call, url: httpx.URL, authorization: str | None) -> httpx.Request:
         headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", "Accept": "*/*"}
-        # What `set_header` was told is for registries, and not for whomever they send us to.
-        told = self.headers if call.scope is not None and call.host.is_own(url) else {}
-        for name, value in (*told.items(), *call.headers.items()):
-            if name.lower() not in _OURS and not (name in told and name.lower() == "authorization"):
+        # Headers of `set_header` are for registries, and not for hosts that they redirect to.
+        own = self.headers if call.scope is not None and call.host.is_own(url) else {}
+        for name, value in (*own.items(), *call.headers.items()):
+            if name.lower() not in _OURS and not (name in own and name.lower() == "authorization"):
                 headers[name.title()] = value
         if authorization:
             headers["Authorization"] = authorization

@@ -25,10 +25,10 @@ Look = Callable[["Call"], object]
 
 
 class Permits:
-    """Which threads hold permits, and which wait for one, over all hosts of a command.
+    """Threads that hold permits and threads that wait for one, over all hosts of a command.
 
     Attributes:
-        lock: Guards this, and every limiter that shares it.
+        lock: Guards the permits of all limiters.
         holding: Permits by thread.
         waiting: Threads that wait.
     """
@@ -40,22 +40,24 @@ class Permits:
 
 
 class RequestLimiter:
-    """The permits of all threads that use one host, first come, first served.
+    """Permits of all threads that use one host, first come, first served.
 
-    A thread may want a second permit while it has one, here or at another host: for the bytes of an upload, say. It
-    comes before those that have none, so that what is begun ends; and it goes on above the limit where all who could
-    give a permit back wait themselves.
+    A thread may take a second permit while it has one, here or for another host: for the bytes of an upload, say. It
+    precedes threads without one, so that begun work ends; and it may exceed the limit if all threads that could
+    return a permit are waiting.
 
     Args:
-        limits: What is allowed.
-        backoff: The host's; whoever stops it calls `wake` after it.
-        permits: Of all hosts that share threads.
+        limits: The rate limits.
+        backoff: Back-off state of the host; call `wake` after stopping it.
+        permits: Permits of all hosts that share threads.
     """
 
     def __init__(self, limits: RateLimits, backoff: Backoff, permits: Permits) -> None:
         self._limit = limits.concurrent
         self._interval = 1 / limits.per_second if limits.per_second else 0.0
-        self._quota = None if limits.quota_min is None else _Quota(limits.quota_min, limits.quota_wait, backoff)
+        self._remaining = (
+            None if limits.remaining_min is None else _Remaining(limits.remaining_min, limits.remaining_wait, backoff)
+        )
         self._permits = permits
         self._backoff = backoff
         self._under_way = 0
@@ -64,10 +66,10 @@ class RequestLimiter:
         self._due = 0.0
 
     def take(self, look: Look) -> Permit:
-        """Wait for a permit to send a request; it is given back when the response is closed.
+        """Wait for a permit to send a request; closing the response releases it.
 
         Args:
-            look: How the host is asked for its quota.
+            look: Sends a request whose response tells the remaining requests.
 
         Raises:
             NetworkError: the host was closed meanwhile.
@@ -83,8 +85,8 @@ class RequestLimiter:
             if not waiter.granted.is_set():
                 self._backoff.wait_for(waiter.granted)
             self._backoff.wait()
-            if first and self._quota is not None:
-                self._quota.wait(look)
+            if first and self._remaining is not None:
+                self._remaining.wait(look)
         except BaseException:
             with self._permits.lock:
                 queued = waiter in self._queue
@@ -110,18 +112,18 @@ class RequestLimiter:
             self._backoff.wait(due - now)
 
     def responded(self, call: Call, headers: Mapping[str, str]) -> None:
-        """Take from the response to a call what is left of the quota."""
-        if self._quota is not None:
-            self._quota.responded(call, headers)
+        """Read the remaining requests from a response."""
+        if self._remaining is not None:
+            self._remaining.responded(call, headers)
 
     def wake(self) -> None:
-        """Let everybody see that the host was closed."""
+        """Wake all threads after the host was closed."""
         with self._permits.lock:
             for waiter in self._queue:
                 waiter.granted.set()
 
     def release(self, holder: int) -> None:
-        """A request of the thread `holder` is over."""
+        """Return a permit of the thread `holder`."""
         with self._permits.lock:
             self._under_way -= 1
             for count in (self._holders, self._permits.holding):
@@ -131,7 +133,7 @@ class RequestLimiter:
             self._serve()
 
     def _serve(self) -> None:
-        """Give permits to those who can have one."""
+        """Grant permits to waiting threads."""
         while self._queue:
             begun = next((waiter for waiter in self._queue if waiter.thread in self._permits.holding), None)
             if self._limit is None or self._under_way < self._limit:
@@ -151,14 +153,14 @@ class RequestLimiter:
 
 
 class Permit:
-    """One request that is under way."""
+    """The right to send one request."""
 
     def __init__(self, limiter: RequestLimiter, holder: int) -> None:
         self._limiter: RequestLimiter | None = limiter
         self._holder = holder
 
     def release(self) -> None:
-        """The request is over; any thread may say so, more than once."""
+        """End the request; any thread may call this, more than once."""
         limiter, self._limiter = self._limiter, None
         if limiter is not None:
             limiter.release(self._holder)
@@ -170,8 +172,8 @@ class _Waiter:
     granted: threading.Event = field(default_factory=threading.Event)
 
 
-class _Quota:
-    """What a host says is left of its quota, and the wait for more of it (draft-ietf-httpapi-ratelimit-headers)."""
+class _Remaining:
+    """Remaining requests that a host reports, and the wait for more (draft-ietf-httpapi-ratelimit-headers)."""
 
     def __init__(self, least: int, pause: float, backoff: Backoff) -> None:
         self._least = least
@@ -190,16 +192,16 @@ class _Quota:
 
     def wait(self, look: Look) -> None:
         if self._low():
-            # One thread looks; the others wait for what it sees.
+            # One thread asks; the others wait for the result.
             with self._looking:
                 while self._low():
                     self._backoff.wait(self._pause)
-                    # Where nothing tells any more, the request itself has to find out.
+                    # Without a response that tells the number, the next request has to.
                     self._left, call = None, self._asked
                     if call is not None:
                         headers = {name: value for name, value in call.headers.items() if name.lower() != "range"}
                         with suppress(httpx.HTTPError, OcibridgeError):
-                            # HEAD is free where quotas count pulls, as on Docker Hub.
+                            # HEAD is free if only pulls count, as on Docker Hub.
                             look(replace(call, method="HEAD", headers=headers, follow=False))
 
     def _low(self) -> bool:

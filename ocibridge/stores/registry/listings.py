@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a registry lists, page by page: tags and repositories."""
+"""Lists of tags and repositories of a registry, page by page."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class ListingClient(RegistryHTTP):
         return Call(host, method, url, what, f"{host.name}/{name}", headers=headers or {}, body=body, **fields)
 
     def is_new(self, container: Container) -> bool:
-        """Whether the repository has no tag ("Listing Tags"); False where nobody can tell."""
+        """Return whether the repository has no tag ("Listing Tags"); False if this is unknown."""
         call = self.call(container, "GET", "tags/list?n=1", "listing the tags")
         try:
             response = self.request(call, accept=(200, 404))
-            # Some answer to whatever they do not know with a page for people.
+            # Some respond to unknown paths with a web page.
             if response.status_code == 404:
                 return not is_web_page(response)
             document: Any = parse_json(response.content, f"the list of tags of {call.owner}", call.limit or 0)

@@ -14,11 +14,11 @@ _API = "docker-distribution-api-version"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What became of a login.
+    """Result of a login.
 
     Attributes:
-        stored: Where it was stored: a file, or the name of a credential helper.
-        proven: Whether the registry asked for it; one that answers to everybody has proven nothing.
+        stored: A file, or the name of a credential helper.
+        proven: True if the registry required it; one that needs no login has proven nothing.
     """
 
     stored: str
@@ -64,7 +64,7 @@ def login(host: str, username: str, password: str, options: RegistryOptions | No
         client.close()
     if not proven and _API not in response.headers and response.content.strip() not in (b"", b"{}", b"true"):
         raise StoreError(
-            f"{host}: logging in failed because it answered as a web server, not as a registry",
+            f"{host}: logging in failed because it responded as a web server, not as a registry",
             hint="check the host and the port",
         )
     return Login(store.put(host, username, password), proven)

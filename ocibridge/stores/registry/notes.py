@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on open uploads, so that the next process goes on where one was stopped."""
+"""Notes on open uploads, with which another process can resume them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ...settings import KiB, MiB
 FOLDER = "uploads"
 """Name of the folder with the notes, in the folder given to `UploadNote`."""
 LEAST = 64 * MiB
-"""Smaller blobs are sent again faster than anybody asks what is left of them."""
+"""Smaller blobs are not resumed: sending them again is as fast."""
 _OLD = 7 * 24 * 60 * 60
-"""Seconds after which registries purge what was not finished."""
+"""Seconds after which registries purge unfinished uploads."""
 _LONGEST = 16 * KiB
 
 
 class UploadNote:
     """The `Location` of one upload, in a file that is locked as long as its process lives.
 
-    Another process with the same upload keeps no note of its own: nobody ever goes on with a session that is in use.
-    Whatever goes wrong with the file, there is no note.
+    Another process with the same upload keeps no note: a session in use is never resumed.
+    If the file cannot be used, there is no note.
 
     Args:
-        folder: Where notes are kept; None keeps none.
+        folder: Folder of the notes; None keeps none.
         place: Registry and repository.
-        blob: Digest of the blob, or whatever else tells it from others.
+        blob: Digest of the blob, or another key.
 
     Attributes:
-        location: What a process that is no more has left, if one has.
+        location: The location that an ended process has left, or None.
     """
 
     def __init__(self, folder: Path | None, place: str, blob: str) -> None:
@@ -64,11 +64,11 @@ class UploadNote:
 
     @property
     def kept(self) -> bool:
-        """Whether a later process can know of the session."""
+        """True if the note is kept for a later process."""
         return self._handle is not None
 
     def write(self, location: str) -> None:
-        """Note where the upload goes on now."""
+        """Write the location at which the upload can be resumed."""
         if self._handle is None:
             return
         try:
@@ -87,14 +87,14 @@ class UploadNote:
                 self._path = target
 
     def forget(self) -> None:
-        """Remove the note: there is nothing to go on with."""
+        """Remove the note: the upload cannot be resumed."""
         if self._handle is not None:
             with suppress(OSError):
                 os.ftruncate(self._handle, 0)
         self.close()
 
     def close(self) -> None:
-        """Leave the note to a later process, if anything is in it."""
+        """Close the note, and keep it for a later process unless it is empty."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with suppress(OSError):

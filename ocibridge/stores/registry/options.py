@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a registry host is reached: names, addresses, TLS, timeouts, retries, rate limits."""
+"""Options of a registry host: names, addresses, TLS, timeouts, retries, rate limits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HUB_API = "registry-1.docker.io"
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When to try again (RFC 9110, section 10.2.3 for `Retry-After`).
+    """Retries (RFC 9110, section 10.2.3 for `Retry-After`).
 
     Attributes:
-        attempts: Tries in a row that may fail without any progress between them.
-        unreachable: The same for a host that has never answered: a wrong name or port must fail fast.
-        first: Pause after the first failure in seconds; it doubles from try to try, with jitter.
-        longest: Longest pause that we choose ourselves, in seconds.
-        longest_retry_after: Longest `Retry-After` that is obeyed, in seconds; a longer one ends the command at once.
+        attempts: Largest number of consecutive attempts without progress.
+        unreachable: The same for a host that has never responded: a wrong name or port has to fail fast.
+        first: Pause after the first failure in seconds; it doubles with each attempt, with jitter.
+        longest: Longest pause without `Retry-After`, in seconds.
+        longest_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the command at once.
     """
 
     attempts: int = 5
@@ -40,15 +40,15 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a host may be silent. There is none for a whole transfer, which takes as long as it takes.
+    """Timeouts of single operations, in seconds; there is none for a whole transfer.
 
     Attributes:
-        connect: Seconds until a connection stands.
-        read: Seconds without a byte of an answer.
-        commit: The same for the answer to a closing PUT, before which a registry may hash the whole blob.
-        write: Seconds in which the host takes nothing at all of a request.
+        connect: Seconds for opening a connection.
+        read: Seconds without a byte of a response.
+        commit: The same for the response to a closing PUT, before which a registry may hash the whole blob.
+        write: Seconds in which the host accepts no byte of a request.
         rate: Least bytes per second, in either direction.
-        window: Seconds over which `rate` is taken.
+        window: Seconds over which `rate` is measured.
     """
 
     connect: float = 10.0
@@ -61,30 +61,30 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How much is asked of a host at most; by default, nothing is held back.
+    """Limits for requests to a host; there are none by default.
 
-    With any of these, a blob comes over one connection, however far the host is. Requests to token servers are free.
-    Where `concurrent` is set, a thread must not wait for other threads that use the host while it has a body open.
+    With any of these, a blob is fetched over one connection, even from a distant host. Token requests are not limited.
+    With `concurrent`, a thread must not wait for other threads that use the host while it has a body open.
 
     Attributes:
-        concurrent: Requests under way at the same time, which they are until their answer is read (regsync:
+        concurrent: Simultaneous requests; a request ends when its response has been read (regsync:
             `reqConcurrent`).
         per_second: Requests per second, evenly spaced (regsync: `reqPerSec`).
-        quota_min: Requests are held while the host says in `RateLimit-Remaining`, or `RateLimit`, that fewer than
-            this are left (regsync: `ratelimit.min`).
-        quota_wait: Seconds after which the host is asked again whether there are more (regsync: `ratelimit.retry`).
+        remaining_min: Requests wait while the host reports in `RateLimit-Remaining`, or `RateLimit`, that fewer than
+            this remain (regsync: `ratelimit.min`).
+        remaining_wait: Seconds between queries for remaining requests (regsync: `ratelimit.retry`).
 
     Raises:
-        UsageError: a number is not one that can work.
+        UsageError: a number is out of range.
     """
 
     concurrent: int | None = None
     per_second: float | None = None
-    quota_min: int | None = None
-    quota_wait: float = 300.0
+    remaining_min: int | None = None
+    remaining_wait: float = 300.0
 
     def __post_init__(self) -> None:
-        least = {"concurrent": 1, "per_second": 1e-4, "quota_min": 0, "quota_wait": 0.01}
+        least = {"concurrent": 1, "per_second": 1e-4, "remaining_min": 0, "remaining_wait": 0.01}
         for name, minimum in least.items():
             value = getattr(self, name)
             if value is not None and not minimum <= value < math.inf:
@@ -92,17 +92,17 @@ class RateLimits:
 
     @property
     def limited(self) -> bool:
-        """Whether anything is held back."""
-        return (self.concurrent, self.per_second, self.quota_min) != (None, None, None)
+        """True if there is any limit."""
+        return (self.concurrent, self.per_second, self.remaining_min) != (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """How to talk to a registry; the command line's flags of the same names.
+    """Options for a registry, as the command-line options of the same names.
 
     Attributes:
         plain_http: True for HTTP, False for HTTPS, None for HTTP on loopback hosts only, unless an option for TLS is
-            given, or the host is found to speak TLS.
+            given, or the host turns out to use TLS.
         insecure: Do not verify the TLS certificate.
         ca_file: PEM file of the certificate authorities to trust for the registry.
         cert_file: PEM file of the client certificate, for the registry itself only.
@@ -114,8 +114,8 @@ class RegistryOptions:
         retries: See `Retry`.
         timeouts: See `Timeouts`.
         rate_limits: See `RateLimits`.
-        transport: Used for every request instead of connections of our own: any `httpx.BaseTransport`, such as
-            `httpx.MockTransport`. Proxies and TLS are then its own business.
+        transport: Transport for every request: any `httpx.BaseTransport`, such as
+            `httpx.MockTransport`. It is responsible for proxies and TLS.
     """
 
     plain_http: bool | None = None

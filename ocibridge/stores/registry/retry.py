@@ -21,14 +21,14 @@ from .errors import causes
 from .options import Retry
 
 _SECONDS = re.compile(r"[0-9]{1,9}")
-_QUOTA = re.compile(r"[^;]*;\s*r=0\s*;\s*t=([0-9]{1,9})\s*(?:;.*)?")
+_RATE_LIMIT = re.compile(r"[^;]*;\s*r=0\s*;\s*t=([0-9]{1,9})\s*(?:;.*)?")
 _LEFT = re.compile(r"(?:^|[;,\s])(?:r|remaining)=([0-9]{1,9})(?![0-9])")
 _FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 @dataclass(frozen=True, slots=True)
 class HostStats:
-    """What a host has cost so far.
+    """Statistics of the requests to a host.
 
     Attributes:
         requests: Requests sent, to the registry itself or for it to token servers and storage hosts.
@@ -58,12 +58,12 @@ class Tally:
             self._requests += 1
 
     def retry(self) -> None:
-        """A request will be sent again."""
+        """Count a request that is sent again."""
         with self._lock:
             self._retries += 1
 
     def wait(self, seconds: float) -> None:
-        """Somebody has waited."""
+        """Count time spent waiting."""
         with self._lock:
             self._waited += seconds
 
@@ -75,29 +75,29 @@ class Tally:
 
 
 class Backoff:
-    """What the threads that use one host know together.
+    """Back-off state of a host, shared by its threads.
 
     Attributes:
-        connected: Whether there ever was a connection to the host.
-        answered: Whether it has ever sent a response.
-        tally: Where waiting is counted.
+        connected: True after the first connection to the host.
+        responded: True after its first response.
+        tally: Counters of requests and waiting.
     """
 
     def __init__(self) -> None:
         self.connected = False
-        self.answered = False
+        self.responded = False
         self.tally = Tally()
         self._until = 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
-    def hold(self, seconds: float) -> None:
-        """Let nobody send a request for this many seconds."""
+    def delay(self, seconds: float) -> None:
+        """Delay all requests for this many seconds."""
         with self._lock:
             self._until = max(self._until, time.monotonic() + seconds)
 
     def wait(self, seconds: float = 0.0) -> None:
-        """Sleep for `seconds`, and as long as the host is held.
+        """Sleep for `seconds`, and until the back-off of the host ends.
 
         Raises:
             NetworkError: the host was closed meanwhile.
@@ -112,7 +112,7 @@ class Backoff:
         self._check()
 
     def wait_for(self, event: threading.Event) -> None:
-        """Sleep until `event`, which somebody has to set after `stop`, too. Raises as `wait` does."""
+        """Sleep until `event` is set, which has to happen after `stop`, too. Raises as `wait` does."""
         start = time.monotonic()
         self._check()
         event.wait()
@@ -124,17 +124,17 @@ class Backoff:
             raise NetworkError("the connection was closed by this program")
 
     def stop(self) -> None:
-        """Wake and stop everybody who waits."""
+        """Wake all waiting threads, and end their requests."""
         self._stopped.set()
 
 
 def is_transient(status: int) -> bool:
-    """Whether the same request may succeed later: 408, 429 and 5xx except 501 and 505."""
+    """Return whether the same request may succeed later: 408, 429 and 5xx except 501 and 505."""
     return status in (408, 429) or (status >= 500 and status not in (501, 505))
 
 
 def allowed_tries(exc: Exception, retry: Retry, connected: bool) -> int:
-    """How many tries in a row may end with this exception."""
+    """Return the number of consecutive attempts that may end with this exception."""
     if isinstance(exc, _FINAL) or (isinstance(exc, httpx.ProxyError) and not connected):
         return 1
     chain = list(causes(exc))
@@ -148,13 +148,13 @@ def allowed_tries(exc: Exception, retry: Retry, connected: bool) -> int:
 
 
 def pause(failures: int, retry: Retry) -> float:
-    """Seconds to wait after so many failures in a row: exponential, with jitter."""
+    """Return the seconds to wait after consecutive failures: exponential, with jitter."""
     full = min(retry.longest, retry.first * 2.0 ** (failures - 1))
     return full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that an answer asks us to wait, if it does: a number or an HTTP date."""
+    """Return the seconds of the header `Retry-After`, or None: a number or an HTTP date."""
     value = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):
         return float(value)
@@ -168,23 +168,23 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def exhausted(headers: Mapping[str, str]) -> float | None:
-    """Seconds until the registry answers again, where an answer says that it was the last for now.
+    """Return the seconds until the rate limit is reset, if a response says that no requests are left.
 
     Both forms of draft-ietf-httpapi-ratelimit-headers: `RateLimit: "x";r=0;t=30`, and the older pair of
-    `RateLimit-Remaining: 0` and `RateLimit-Reset: 30`. Docker Hub gives no time, so there is nothing to wait for.
+    `RateLimit-Remaining: 0` and `RateLimit-Reset: 30`. Docker Hub gives no time.
     """
     if headers.get("ratelimit-remaining", "").partition(";")[0].strip() == "0":
         value = headers.get("ratelimit-reset", "").strip()
         return float(value) if _SECONDS.fullmatch(value) else None
-    quotas = headers.get("ratelimit")
-    if quotas is None:
+    values = headers.get("ratelimit")
+    if values is None:
         return None
-    found = (_QUOTA.fullmatch(quota.strip()) for quota in quotas.split(","))
+    found = (_RATE_LIMIT.fullmatch(value.strip()) for value in values.split(","))
     return max((float(match[1]) for match in found if match), default=None)
 
 
 def remaining(headers: Mapping[str, str]) -> int | None:
-    """Requests that the registry still allows, where an answer says so: the least of several numbers.
+    """Return the number of remaining requests that a response reports, or None: the least of several numbers.
 
     The forms of `exhausted`, Docker Hub's `RateLimit-Remaining: 76;w=21600` among them, and the drafts' earlier
     `RateLimit: limit=100, remaining=76, reset=30`.
@@ -195,16 +195,16 @@ def remaining(headers: Mapping[str, str]) -> int | None:
 
 
 Problem = httpx.Response | httpx.HTTPError
-"""Why a request did not do what it should: the registry refused, or the connection broke."""
+"""Reason of a failed request: a refusal by the registry, or a broken connection."""
 
 
 class Attempts:
-    """The tries of one operation, counted since it last got further than ever before.
+    """Attempts of one operation, counted since its last progress.
 
     Args:
-        backoff: Of the host.
+        backoff: Back-off state of the host.
         retry: See `Retry`.
-        error: Makes the error to raise of what the last try ended with, and the number of tries in a row.
+        error: Makes the error to raise, from the last problem and the number of consecutive attempts.
     """
 
     def __init__(self, backoff: Backoff, retry: Retry, error: Callable[[Problem, int], OcibridgeError]) -> None:
@@ -215,28 +215,28 @@ class Attempts:
         self.failures = 0
 
     def reached(self, position: int, least: int = 1) -> None:
-        """The operation stands at this byte: where none was ever so far, the count of failures starts anew.
+        """Report progress: if the operation never got this far before, the count of failures is reset.
 
-        What is fetched or sent once more counts for nothing, so that a transfer which always breaks at the same place
+        Bytes that are fetched or sent again do not count, so that a transfer which always breaks at the same place
         comes to an end.
 
         Args:
-            position: Bytes that are done.
-            least: Bytes beyond the furthest point from which on it counts.
+            position: Number of finished bytes.
+            least: Least progress in bytes that counts.
         """
         if position >= self._furthest + least:
             self._furthest = position
             self.failures = 0
 
     def failed(self, problem: Problem, again: bool = False) -> None:
-        """Wait until the next try makes sense.
+        """Wait before the next attempt.
 
         Args:
-            problem: What the last try ended with.
-            again: Whether another try can help although the status says that the same request cannot.
+            problem: Result of the last attempt.
+            again: Try again even if the status is final.
 
         Raises:
-            OcibridgeError: it never will, or not soon enough.
+            OcibridgeError: the attempts are exhausted, or the wait is too long.
         """
         self.failures += 1
         retry, backoff = self._retry, self._backoff
@@ -258,5 +258,5 @@ class Attempts:
         backoff.tally.retry()
         delay = max(pause(self.failures, retry), asked or 0.0)
         if isinstance(problem, httpx.Response) and problem.status_code in (429, 503):
-            backoff.hold(delay)
+            backoff.delay(delay)
         backoff.wait(delay)

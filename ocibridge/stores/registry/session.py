@@ -21,12 +21,12 @@ _RANGE = re.compile(r"(?:bytes=)?0-(\d{1,19})")
 
 
 class UploadSession:
-    """One upload to one repository, and one more after it where the first is lost.
+    """One upload to one repository, and a second one if the first is lost.
 
     Args:
-        client: Who asks.
+        client: Sends the requests.
         call: The POST that starts an upload.
-        note: Where the `Location` is noted for a later process.
+        note: Keeps the `Location` for a later process.
 
     Attributes:
         call: The same.
@@ -96,7 +96,7 @@ class UploadSession:
         return None if response.status_code in (200, 202) and self._arrived(digest) else response
 
     def kept(self) -> int | None:
-        """How many bytes the registry has of an interrupted upload; None where it lost it."""
+        """Return the number of bytes that the registry has of an interrupted upload; None if it has lost it."""
         try:
             response = self._client.request(self._request("GET", self._location or ""), accept=(204,))
         except StoreError:

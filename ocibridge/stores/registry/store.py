@@ -28,14 +28,14 @@ class RegistryStore(VerifiedStore):
     Args:
         reference: Host and repository; its tag and digest do not matter here.
         options: How to reach the host.
-        hosts: What is known of hosts, to share with other stores; whoever made it closes it. None makes its own.
+        hosts: Host state shared with other stores, closed by its owner; None makes an own one.
         accept: Media types of manifests to ask for; empty: all that are known.
         notes: Folder for notes that let a later process resume an interrupted upload; None keeps none.
-        shared: Whether other work goes on over the same connections when this store is interrupted.
+        shared: True if other work uses the same connections and must continue when this store is interrupted.
 
     Attributes:
-        client: Who speaks to the registry.
-        container: The repository, as the client knows it.
+        client: The client of the registry.
+        container: The repository, as a type of the client.
 
     Every method raises a `StoreError` where the registry refuses or cannot be reached, and nothing but an
     `OcibridgeError`.
@@ -61,7 +61,7 @@ class RegistryStore(VerifiedStore):
 
     @property
     def host(self) -> Host:
-        """What is known of the registry."""
+        """State of the registry host."""
         return self.client.host(self.container.registry)
 
     def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
@@ -80,7 +80,7 @@ class RegistryStore(VerifiedStore):
         Args:
             descriptor: Digest and size of the blob.
             content: Its bytes, which are opened again for each try.
-            on_bytes: Told the bytes handed to the connection; a negative number takes back bytes that have to be sent
+            on_bytes: Called with the number of bytes handed to the connection, or a negative number of bytes to be sent
                 again. The sum is the blob's size after success and 0 after failure.
 
         Raises:
@@ -108,7 +108,7 @@ class RegistryStore(VerifiedStore):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the registry was found to support so far."""
+        """Capabilities of the registry, as observed."""
         return Capabilities(
             mount_scope=str(self.host.origin),
             streams=self.client.takes_streams(self.container),
@@ -116,11 +116,11 @@ class RegistryStore(VerifiedStore):
         )
 
     def head(self, version: str) -> Descriptor | None:
-        """The descriptor of a manifest, by a HEAD request, which counts against no quota of pulls."""
+        """The descriptor of a manifest, by a HEAD request, which no rate limit of pulls counts."""
         return self.client.head_manifest(self.container, version, self._accept)
 
     def is_new(self) -> bool:
-        """Whether the repository has no tag."""
+        """Return whether the repository has no tag."""
         return self.client.is_new(self.container)
 
     def delete(self, version: str) -> None:
@@ -141,7 +141,7 @@ class RegistryStore(VerifiedStore):
 
     @property
     def warnings(self) -> list[str]:
-        """What the registry has sent in `Warning` headers, bounded, each once."""
+        """Texts of `Warning` headers of the registry, each once, at most 20."""
         return [f"{self.host.name} says: {text}" for text in self.host.warnings]
 
     def interrupt(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How requests leave: httpx on httpcore's connection pool, by the proxy that the environment names for an address.
+"""Transport of requests: httpx on httpcore's connection pool, with the proxies of the environment.
 
 httpcore asks a socket for 64 KiB at a time, and gets 16 KiB of a TLS connection. Its network backend, the seam that it
 documents for this, is where more is read at once.
@@ -28,28 +28,28 @@ from .options import RegistryOptions
 from .proxies import Proxy, proxy_for
 
 READ = MiB
-"""Bytes that are asked of a connection at once."""
+"""Bytes per read of a connection."""
 MAX_IDLE = 20
-"""Connections that are kept for the next request."""
+"""Largest number of idle connections."""
 IDLE_SECONDS = 30.0
 SILENT = 10.0
-"""Seconds without a byte after which somebody is told that a host is silent."""
+"""Seconds without a byte after which a host is reported as silent."""
 _TLS_RECORD = 16 * KiB
 _LOGGERS = ("httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
 
 Silence = Callable[[float, float], None]
-"""Told of a host that is silent: seconds without a byte so far, and seconds until it is given up."""
+"""Called for a silent host, with the seconds without a byte so far and the seconds until the timeout."""
 
 
 class Connections:
-    """The open connections of one host: how far it is, who breaks them, who is told that it is silent.
+    """The open connections of one host: their latency, their interruption, and the report of a silent host.
 
     Args:
         on_silence: See `Silence`.
-        handshake: Seconds without a byte after which a proxy is given up.
+        handshake: Timeout of a proxy, in seconds without a byte.
 
     Attributes:
-        latency: Least number of seconds that a TCP connection took to be made; infinite before the first.
+        latency: Seconds that the fastest TCP connection took to open; infinite before the first.
     """
 
     def __init__(self, on_silence: Silence, handshake: float) -> None:
@@ -97,7 +97,7 @@ class _Stream(httpcore.NetworkStream):
         self._much = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What has arrived, up to `READ` bytes where much does; nothing at the end."""
+        """Return up to `READ` bytes that have arrived; empty at the end."""
         if self._tls:
             data = self._wait(_TLS_RECORD, timeout)
             return data if len(data) < _TLS_RECORD else self._records(data)
@@ -179,7 +179,7 @@ class _Backend(httpcore.SyncBackend):
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
             if self._proxy is None:
                 raise
-            raise httpcore.ProxyError(str(exc) or "it does not answer") from exc
+            raise httpcore.ProxyError(str(exc) or "it does not respond") from exc
         stream = _Stream(inner, self._connections)
         self._connections.opened(stream, time.monotonic() - started)
         self._opened.stream = stream

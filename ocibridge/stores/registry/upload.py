@@ -80,7 +80,7 @@ class BlobUpload:
                 hint="run the command again once nothing writes to the source",
             )
         try:
-            while not (self._go_on() or self._try()):
+            while not (self._resume() or self._try()):
                 self._session.leave(None)
         except BaseException as exc:
             # In this order: taking bytes back can raise again, where all work is to end.
@@ -89,7 +89,7 @@ class BlobUpload:
             raise
         self._note.forget()
 
-    def _go_on(self) -> bool:
+    def _resume(self) -> bool:
         """Send what is missing of an interrupted upload; False where it has to be sent from the start."""
         if not self._session.open:
             return False
@@ -102,7 +102,7 @@ class BlobUpload:
             except NetworkError:
                 raise
             except (IntegrityError, StoreError):
-                # What the registry had is not the start of this blob, or it will not go on; a new upload may do.
+                # The registry has other bytes, or refuses to resume; a new upload may succeed.
                 pass
         self._session.cancel()
         return False
@@ -168,7 +168,7 @@ class StreamUpload:
         client: Who sends.
         call: The POST that starts the upload.
         stream: The bytes.
-        on_bytes: Told the bytes handed to the connection; a negative number takes them back.
+        on_bytes: Called with the number of bytes handed to the connection; negative numbers take bytes back.
         note: What an earlier process may have left of this upload, and what this one may leave.
     """
 

@@ -77,7 +77,7 @@ def test_who_hangs_up_is_there(server: FaultServer, make_store: MakeStore) -> No
         store.fetch_manifest("v1")
     assert len(server.seen) == 4
     assert store.host.backoff.connected
-    assert not store.host.backoff.answered
+    assert not store.host.backoff.responded
 
 
 def test_a_closing_put_has_a_timeout_of_its_own(server: FaultServer, make_store: MakeStore) -> None:
@@ -87,7 +87,7 @@ def test_a_closing_put_has_a_timeout_of_its_own(server: FaultServer, make_store:
 
     server.on("PUT", V1, slow)
     make_store(timeouts=Timeouts(read=0.2, commit=30)).push_manifest(MANIFEST, MEDIA_TYPE_MANIFEST, "v1")
-    with pytest.raises(NetworkError, match="stopped answering"):
+    with pytest.raises(NetworkError, match="stopped responding"):
         make_store(timeouts=Timeouts(commit=0.2)).push_manifest(MANIFEST, MEDIA_TYPE_MANIFEST, "v1")
 
 

@@ -145,7 +145,7 @@ def test_a_short_timeout_is_not_longer_because_of_that(server: FaultServer, make
     server.on("GET", "/v2/r/manifests/v1", never)
     started = time.monotonic()
     try:
-        with pytest.raises(NetworkError, match="stopped answering"):
+        with pytest.raises(NetworkError, match="stopped responding"):
             make_store(timeouts=Timeouts(read=0.3), retries=Retry(attempts=1)).fetch_manifest("v1")
     finally:
         go_on.set()

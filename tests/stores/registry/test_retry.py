@@ -87,8 +87,8 @@ def test_transient() -> None:
 @pytest.mark.parametrize(
     ("exc", "words"),
     [
-        (httpx.ReadTimeout("x"), "stopped answering"),
-        (httpx.ConnectTimeout("x"), "does not answer"),
+        (httpx.ReadTimeout("x"), "stopped responding"),
+        (httpx.ConnectTimeout("x"), "does not respond"),
         (TooSlow("fewer than 9 bytes per second"), "too slow .fewer than 9 bytes"),
         (httpx.RemoteProtocolError("illegal status line"), "sent no valid HTTP response"),
         (httpx.ReadError("token=abc"), r"broke the connection \(ReadError\)"),
@@ -103,7 +103,7 @@ def test_broken_connections_in_words(exc: Exception, words: str) -> None:
 
 def test_a_host_that_never_answered_may_not_speak_tls() -> None:
     exc = caused(httpx.ConnectError("x"), ssl.SSLError(1, "[SSL: X_Y] z"))
-    error = error_from_exception("h", "h/r", "pulling", exc, answered=False)
+    error = error_from_exception("h", "h/r", "pulling", exc, responded=False)
     assert str(error).startswith("h/r: no TLS connection to h")
     assert "--plain-http" in str(error)
 
@@ -120,7 +120,7 @@ def test_a_proxy_that_refuses_is_named_without_its_credentials() -> None:
 
 def test_stop_wakes_those_who_wait() -> None:
     backoff = Backoff()
-    backoff.hold(60)
+    backoff.delay(60)
     timer = threading.Timer(0.1, backoff.stop)
     timer.start()
     start = time.monotonic()
@@ -132,8 +132,8 @@ def test_stop_wakes_those_who_wait() -> None:
 
 def test_hold_is_for_everybody() -> None:
     backoff = Backoff()
-    backoff.hold(0.2)
-    backoff.hold(0.01)
+    backoff.delay(0.2)
+    backoff.delay(0.01)
     start = time.monotonic()
     backoff.wait()
     assert time.monotonic() - start >= 0.15

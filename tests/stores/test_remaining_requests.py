@@ -47,7 +47,7 @@ def asked(server: FaultServer) -> list[str]:
 
 def test_who_has_enough_does_not_wait(server: FaultServer, make: Make) -> None:
     server.on("GET", MANIFEST, left(10))
-    store = make(quota_min=10, quota_wait=1000)
+    store = make(remaining_min=10, remaining_wait=1000)
     for _ in range(3):
         store.fetch_manifest("v1")
     assert store.host.stats.waited == 0
@@ -56,7 +56,7 @@ def test_who_has_enough_does_not_wait(server: FaultServer, make: Make) -> None:
 def test_below_the_least_the_host_is_asked_until_there_is_more(server: FaultServer, make: Make) -> None:
     server.on("GET", MANIFEST, left(9))
     server.on("HEAD", MANIFEST, left(9), left(9), left(100), left(9))
-    store = make(quota_min=10, quota_wait=0.01)
+    store = make(remaining_min=10, remaining_wait=0.01)
     store.fetch_manifest("v1")
     assert store.has_blob(BLOB)
     assert asked(server) == ["GET manifests", *["HEAD manifests"] * 3, "HEAD blobs"]
@@ -68,7 +68,7 @@ def test_below_the_least_the_host_is_asked_until_there_is_more(server: FaultServ
 def test_where_nothing_tells_the_request_goes_on(script: Reply, server: FaultServer, make: Make) -> None:
     server.on("GET", MANIFEST, left(0), left(50))
     server.on("HEAD", MANIFEST, script)
-    store = make(quota_min=1, quota_wait=0.01)
+    store = make(remaining_min=1, remaining_wait=0.01)
     store.fetch_manifest("v1")
     store.fetch_manifest("v1")
     assert asked(server) == ["GET manifests", "HEAD manifests", "GET manifests"]
@@ -76,7 +76,7 @@ def test_where_nothing_tells_the_request_goes_on(script: Reply, server: FaultSer
 
 def test_who_cannot_ask_only_waits(server: FaultServer, make: Make) -> None:
     server.on("PUT", MANIFEST, Reply(201, headers={"RateLimit-Remaining": "0"}))
-    store = make(quota_min=1, quota_wait=0.01)
+    store = make(remaining_min=1, remaining_wait=0.01)
     for _ in range(2):
         store.push_manifest(b"{}", "application/json", "v1")
     assert asked(server) == ["PUT manifests"] * 2
@@ -86,14 +86,14 @@ def test_who_cannot_ask_only_waits(server: FaultServer, make: Make) -> None:
 def test_one_asks_for_all(server: FaultServer, make: Make, pool: ThreadPoolExecutor) -> None:
     server.on("GET", MANIFEST, left(0))
     server.on("HEAD", MANIFEST, left(0), left(50))
-    store = make(quota_min=10, quota_wait=0.05)
+    store = make(remaining_min=10, remaining_wait=0.05)
     store.fetch_manifest("v1")
     all_of([pool.submit(store.has_blob, BLOB) for _ in range(8)])
     assert len(server.requests("HEAD", MANIFEST)) == 2
 
 
 def test_who_has_a_request_under_way_does_not_wait_for_quota(server: FaultServer, make: Make) -> None:
-    store = make(quota_min=10, quota_wait=1000)
+    store = make(remaining_min=10, remaining_wait=1000)
     with store.resume_blob(BLOB, 0):
         server.on("GET", MANIFEST, left(0))
         store.fetch_manifest("v1")
