@@ -30,7 +30,7 @@ from .errors import UsageError
 _KEY = "ocibridge.option"
 _T = TypeVar("_T", bound="Options")
 
-Choices = Sequence[str] | type[Enum]
+Choices = Sequence[str] | type[Enum] | Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,14 @@ class Option:
 
     Attributes:
         name: Name of the field.
+        allowed: Values that it may have, or what gives them.
         flags: Names on the command line, without those of `short`; empty before `fields_of` has set them.
     """
 
     default: Any
     help: str
     metavar: str | None
-    choices: tuple[str, ...] | None
+    allowed: tuple[str, ...] | Callable[[], Sequence[str]] | None
     enum: type[Enum] | None
     flags: tuple[str, ...]
     short: str | None
@@ -54,6 +55,11 @@ class Option:
     negative: bool
     group: str | None
     name: str = ""
+
+    @property
+    def choices(self) -> tuple[str, ...] | None:
+        """Values that it may have."""
+        return tuple(self.allowed()) if callable(self.allowed) else self.allowed
 
 
 def option(
@@ -76,7 +82,7 @@ def option(
             is `--no-NAME`.
         help: What `--help` says, and what documents the field; `%(default)s` stands for the default.
         metavar: Stands for the value in the help text.
-        choices: Values that it may have.
+        choices: Values that it may have, or what gives them when they are asked for.
         flag: Its name on the command line, or several; `--` and the name of the field, with hyphens, by default.
         short: A short name on the command line, such as `-a`.
         parse: Makes the value of the text on the command line; its ValueError is said as a mistake of the user.
@@ -85,8 +91,15 @@ def option(
         negative: Of an option that is True, False or None (the default): `--NAME` and `--no-NAME`.
         group: Title of the group in the help text that the flag is part of.
     """
-    enum = choices if isinstance(choices, type) else None
-    words = None if choices is None else tuple(str(each.value if isinstance(each, Enum) else each) for each in choices)
+    enum: type[Enum] | None = None
+    words: tuple[str, ...] | Callable[[], Sequence[str]] | None = None
+    if isinstance(choices, Sequence):
+        words = tuple(choices)
+    elif isinstance(choices, type) and issubclass(choices, Enum):
+        enum = choices
+        words = tuple(str(each.value) for each in choices)
+    else:
+        words = choices
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
     said = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
     return field(default=default, metadata={_KEY: said})
@@ -132,11 +145,12 @@ def _checked(said: Option, value: Any) -> Any:
 
 
 def _chosen(said: Option, value: Any) -> Any:
-    if said.choices is None:
+    choices = said.choices
+    if choices is None:
         return value
     word = value.value if isinstance(value, Enum) else value
-    if word not in said.choices:
-        raise UsageError(f"{said.name} cannot be {word!r}", hint=f"give one of: {', '.join(said.choices)}")
+    if word not in choices:
+        raise UsageError(f"{said.name} cannot be {word!r}", hint=f"give one of: {', '.join(choices)}")
     return said.enum(word) if said.enum else word
 
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from .airgap.inventory import Inventory
 from .airgap.reports import PackReport, UnpackReport
 from .dialects.annotations import FileMetadata
+from .dialects.capabilities import ModelpackConfig
 from .dialects.config import ModelConfig, ModelFacts
 from .dialects.listings import FileListing, Symlinks
-from .dialects.modelpack import ModelpackConfig
 from .mirror.jobs.jobfile import JobFile
 from .mirror.reports import MirrorPlan, MirrorReport
 from .oci import Document, Index, Manifest

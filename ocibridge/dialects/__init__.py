@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabularies of a model's manifest. No bytes are moved here."""
+"""The dialects of a model's manifest, each a module that recognises, reads and writes it. No bytes are moved here."""

@@ -114,16 +114,17 @@ SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
 _ANEW = ("filepath", "file.mediatype.untested", "model", "config", "readme", "license")
 
 
-def kept(layer: StoredLayer, prefix: str) -> dict[str, str]:
+def kept(layer: StoredLayer, prefix: str, before: str) -> dict[str, str]:
     """Annotations of a layer that no dialect writes anew, such as the file metadata of the tool that made it.
 
     Args:
         layer: The layer.
         prefix: Prefix of the keys of the specification in the dialect that is written.
+        before: That of the dialect that the layer is in.
     """
     found = {}
     for key, value in (layer.descriptor.annotations or {}).items():
-        name = next((key.removeprefix(each) for each in SPECIFIED if key.startswith(each)), None)
+        name = next((key.removeprefix(each) for each in (*SPECIFIED, before) if key.startswith(each)), None)
         if name is None and not key.startswith(OURS):
             found[key] = value
         elif name and name not in _ANEW:

@@ -20,11 +20,3 @@ class Compress(str, Enum):
     NONE = "none"
     GZIP = "gzip"
     ZSTD = "zstd"
-
-
-class Dialect(str, Enum):
-    """Which specification a manifest follows (`--dialect`)."""
-
-    CNAI = "cnai"
-    DRAFT = "draft"
-    MODELPACK = "modelpack"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dialects that follow the model format specification: `cnai` (seed 001) and `modelpack` (its current names)."""
+"""The dialect `cnai`: the model format specification under its first names (seed 001)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from ..layers import Encoding
 from ..model import ModelInfo
-from ..oci import Descriptor
+from ..oci import Descriptor, Manifest
+from ..settings import Limits
 from .annotations import SPECIFIED
-from .config import config_of
-from .vocabulary import FinishedLayer, ManifestDialect
+from .base import ConfigFacts, FinishedLayer, ManifestDialect
+from .config import config_of, info_of, parse_config
 
 
 class Cnai(ManifestDialect):
@@ -31,13 +32,18 @@ class Cnai(ManifestDialect):
         """Both: CRI-O 1.33 looks for this prefix, 1.34 and later for that of its successor."""
         return SPECIFIED
 
-    def check(self, encodings: Sequence[Encoding]) -> None:
-        """Every encoding has a name."""
+    def with_bare_raw(self) -> ManifestDialect:
+        """With `weight.v1` for raw weights."""
+        return Cnai(bare_raw=True)
+
+    def read_config(self, manifest: Manifest, config: bytes, owner: str, limits: Limits) -> ConfigFacts:
+        """The config object of the specification, in any of the spellings that its releases have had."""
+        parsed = parse_config(config, f"the config of {owner}", limits.config)
+        return ConfigFacts(info_of(parsed), parsed.modelfs.diff_ids, parsed)
 
     def config(self, info: ModelInfo, diff_ids: Sequence[str]) -> tuple[bytes, str]:
         """The config object of the specification."""
-        media_type = f"application/vnd.{self.namespace}.model.config.v1+json"
-        return config_of(info, diff_ids).to_json(), media_type
+        return config_of(info, diff_ids).to_json(), self.config_type
 
     def layer(self, layer: FinishedLayer, annotations: dict[str, str]) -> Descriptor:
         """A layer whose media type names role and encoding."""
@@ -48,18 +54,3 @@ class Cnai(ManifestDialect):
             size=layer.size,
             annotations=annotations or None,
         )
-
-
-class Modelpack(Cnai):
-    """`application/vnd.cncf.model.*`: the current names (model-spec v0.0.7 and later)."""
-
-    name = "modelpack"
-    namespace = "cncf"
-
-    def __init__(self) -> None:
-        super().__init__(bare_raw=False)
-
-    @property
-    def raw_prefixes(self) -> tuple[str, ...]:
-        """Its own alone, which newer readers want; older ones take the title."""
-        return (self.prefix,)

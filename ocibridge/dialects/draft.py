@@ -11,17 +11,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ..errors import FormatError, UsageError
+from ..errors import FormatError
 from ..layers import Encoding
 from ..model import ModelInfo, Role
-from ..oci import SHA256, Descriptor, canonical_json, parse_document, parse_json
+from ..oci import SHA256, Descriptor, Manifest, canonical_json, parse_document, parse_json
+from ..settings import Limits
 from . import annotations as keys
-from . import config as words
+from . import config as model_config
+from .base import ConfigFacts, FinishedLayer, ManifestDialect
 from .config import ModelFacts, rfc3339
-from .vocabulary import FinishedLayer, ManifestDialect
 
 PREFIX = "org.cnai.model."
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+_ARTIFACT = re.compile(r"application/vnd\.(cnai|cncf)\.model\.manifest\.v1\+json")
+_CONFIG = re.compile(r"application/vnd\.(cnai|cncf)\.model\.config\.v1\+json")
 _KINDS = {Role.WEIGHT: "model", Role.WEIGHT_CONFIG: "config"}
 _SCALE = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12, "Q": 10**15}
 _TEXTS = {
@@ -41,7 +44,7 @@ _TEXTS = {
 }
 
 
-class DraftDialect(ManifestDialect):
+class Draft(ManifestDialect):
     """`application/vnd.cnai.model.layer.v1.tar[+gzip]` on OCI layers (seed 003, "Image Manifest Extension Properties").
 
     Args:
@@ -50,18 +53,18 @@ class DraftDialect(ManifestDialect):
 
     name = "draft"
     namespace = "cnai"
+    encodings = (Encoding.TAR, Encoding.TAR_GZIP)
 
     def __init__(self, architecture: str = "amd64") -> None:
         self._architecture = architecture
 
-    def check(self, encodings: Sequence[Encoding]) -> None:
-        """Only tar and tar+gzip have an artifact type in the seed."""
-        wrong = sorted({each.value for each in encodings} - {"tar", "tar+gzip"})
-        if wrong:
-            raise UsageError(
-                f"the draft dialect has no name for {wrong[0]} layers",
-                hint="use --layers tar, with --compress none or gzip",
-            )
+    def matches(self, artifact_type: str | None, config_type: str | None) -> bool:
+        """Whether it is a model whose config is none of the model specification."""
+        return bool(_ARTIFACT.fullmatch(artifact_type or "") and config_type and not _CONFIG.fullmatch(config_type))
+
+    def read_config(self, manifest: Manifest, config: bytes, owner: str, limits: Limits) -> ConfigFacts:
+        """Diff ids are in the image config, metadata in the annotations of the manifest."""
+        return ConfigFacts(info_of(manifest.annotations or {}), diff_ids(config))
 
     def config(self, info: ModelInfo, diff_ids: Sequence[str]) -> tuple[bytes, str]:
         """An OCI image config (image-spec, config.md)."""
@@ -103,7 +106,7 @@ class DraftDialect(ManifestDialect):
         written = {PREFIX + key: value for key, value in found.items() if value}
         if info_of(written) != info:
             # Such as `8b` or an author with a comma: what the seed's keys cannot say without loss.
-            written[keys.INFO] = words.facts_of(info).to_json().decode()
+            written[keys.INFO] = model_config.facts_of(info).to_json().decode()
         return written
 
 
@@ -115,7 +118,7 @@ def info_of(annotations: Mapping[str, str]) -> ModelInfo:
     """
     if keys.INFO in annotations:
         data = annotations[keys.INFO].encode()
-        return words.info_of(parse_document(ModelFacts, data, f"the annotation {keys.INFO}", len(data)))
+        return model_config.info_of(parse_document(ModelFacts, data, f"the annotation {keys.INFO}", len(data)))
     found = {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}
     texts: dict[str, Any] = {name: found.get(key) for name, key in _TEXTS.items()}
     texts["doc_url"] = texts["doc_url"] or found.get("url")

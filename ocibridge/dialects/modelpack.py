@@ -1,45 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The config object of the current specification, for its schema alone (model-spec docs/config.md)."""
+"""The dialect `modelpack`: the model format specification under its current names (model-spec v0.0.7 and later)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field, WithJsonSchema
-
-from ..oci import Document
-from .config import ModelConfig, ModelDescriptor, ModelExecution
-
-Modality = Literal["text", "image", "audio", "video", "embedding", "other"]
+from .base import ManifestDialect
+from .cnai import Cnai
 
 
-class ModelCapabilities(Document):
-    """What a model can do; only in the current specification, and nothing that any format of ours knows."""
+class Modelpack(Cnai):
+    """`application/vnd.cncf.model.*`."""
 
-    input_types: list[Modality] | None = None
-    output_types: list[Modality] | None = None
-    knowledge_cutoff: Annotated[str | None, WithJsonSchema({"type": "string", "format": "date-time"})] = None
-    reasoning: bool | None = None
-    tool_usage: bool | None = None
-    reward: bool | None = None
-    languages: list[Annotated[str, Field(pattern="^[a-z]{2}$")]] | None = None
+    name = "modelpack"
+    namespace = "cncf"
 
+    def __init__(self) -> None:
+        super().__init__(bare_raw=False)
 
-class ModelpackDescriptor(ModelDescriptor):
-    """`ModelDescriptor` with what the current specification added."""
+    @property
+    def raw_prefixes(self) -> tuple[str, ...]:
+        """Its own alone, which newer readers want; older ones take the title."""
+        return (self.prefix,)
 
-    datasets_url: Annotated[list[str] | None, Field(alias="datasetsURL")] = None
-
-
-class ModelpackExecution(ModelExecution):
-    """`ModelExecution` with what the current specification added."""
-
-    capabilities: ModelCapabilities | None = None
-
-
-class ModelpackConfig(ModelConfig):
-    """The config object of the current specification: for its schema. Artifacts are read with `ModelConfig`, because a
-    malformed capability is no reason not to restore a model."""
-
-    descriptor: ModelpackDescriptor
-    config: ModelpackExecution
+    def with_bare_raw(self) -> ManifestDialect:
+        """It has one name for raw weights."""
+        return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a manifest: a model as a draft of an artifact, and an artifact again in other words."""
+"""Writing a manifest: a plan of it from a model, and an artifact translated into another dialect."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
 from ..settings import DEFAULT_LIMITS, MAX_LAYERS, Limits
 from . import annotations as keys
+from .base import FinishedLayer, ManifestDialect, StoredArtifact
 from .choices import Compress, Layers
-from .cnai import Cnai
 from .config import rfc3339
-from .dialect import dialect_of
 from .packing import Packed, pack, under
-from .reading import StoredArtifact
-from .vocabulary import FinishedLayer, ManifestDialect
+from .registry import dialect_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class PlanOptions:
         compress: See `Compress`; only for tar layers.
         annotations: Manifest annotations of the user; they win over ours.
         created: Creation time to record; none is recorded without it, so that digests do not depend on the day.
-        vocabulary: The dialect; None is `cnai`.
+        dialect: The dialect; None is `cnai`.
         prefix: Folder that the files are put into inside the layers, with a slash after it; the model does not have it.
         max_layers: See `pack`.
         limits: See `ocibridge.settings.Limits`.
@@ -43,7 +41,7 @@ class PlanOptions:
     compress: Compress = Compress.NONE
     annotations: Mapping[str, str] = field(default_factory=dict)
     created: datetime | None = None
-    vocabulary: ManifestDialect | None = None
+    dialect: ManifestDialect | None = None
     prefix: str = ""
     max_layers: int = MAX_LAYERS
     limits: Limits = DEFAULT_LIMITS
@@ -62,14 +60,16 @@ class _About(NamedTuple):
     created: datetime | None
 
 
-def draft(model: Model, options: PlanOptions) -> ManifestPlan:
+def plan_manifest(model: Model, options: PlanOptions) -> ManifestPlan:
     """Plan the artifact of a model; no file is read.
 
     Raises:
         FormatError: the model cannot be expressed (see `pack`).
         UsageError: the dialect has no name for these layers, or there cannot be as few as wanted.
     """
-    vocabulary = options.vocabulary or Cnai(bare_raw=options.layers is Layers.RAW)
+    dialect = options.dialect or dialect_named("cnai")
+    if options.layers is Layers.RAW:
+        dialect = dialect.with_bare_raw()
     packed = pack(under(model.files, options.prefix), options.layers, options.compress, options.max_layers)
     about = _About(
         info=replace(model.info, created_at=options.created) if options.created else model.info,
@@ -81,32 +81,32 @@ def draft(model: Model, options: PlanOptions) -> ManifestPlan:
         annotations=options.annotations,
         created=options.created,
     )
-    return _draft(about, packed, vocabulary, options.limits)
+    return _plan(about, packed, dialect, options.limits)
 
 
 def repack(
-    artifact: StoredArtifact, files: Sequence[ModelFile], vocabulary: ManifestDialect, limits: Limits = DEFAULT_LIMITS
+    artifact: StoredArtifact, files: Sequence[ModelFile], dialect: ManifestDialect, limits: Limits = DEFAULT_LIMITS
 ) -> ManifestPlan:
-    """The same model in tar layers, under the names of another dialect: what `draft` would make of its source.
+    """The same model in tar layers, under the names of another dialect: what `plan_manifest` would make of its source.
 
     Args:
         artifact: The artifact.
         files: Its files.
-        vocabulary: The dialect.
+        dialect: The dialect.
         limits: See `ocibridge.settings.Limits`.
     """
     about = _about(artifact)
-    return _draft(about, pack(under(files, about.prefix), Layers.TAR, Compress.NONE), vocabulary, limits)
+    return _plan(about, pack(under(files, about.prefix), Layers.TAR, Compress.NONE), dialect, limits)
 
 
-def _draft(about: _About, packed: Sequence[Packed], vocabulary: ManifestDialect, limits: Limits) -> ManifestPlan:
-    vocabulary.check([each.layer.encoding for each in packed])
+def _plan(about: _About, packed: Sequence[Packed], dialect: ManifestDialect, limits: Limits) -> ManifestPlan:
+    dialect.check([each.layer.encoding for each in packed])
 
-    def seal_with(digests: Sequence[LayerDigests]) -> BuiltManifest:
+    def build(digests: Sequence[LayerDigests]) -> BuiltManifest:
         layers = [_finished(each, found) for each, found in zip(packed, digests, strict=True)]
-        return seal(about, layers, vocabulary, limits)
+        return build_manifest(about, layers, dialect, limits)
 
-    return ManifestPlan(tuple(each.layer for each in packed), seal_with)
+    return ManifestPlan(tuple(each.layer for each in packed), build)
 
 
 def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
@@ -127,14 +127,14 @@ def _finished(packed: Packed, found: LayerDigests) -> FinishedLayer:
     )
 
 
-def reword(artifact: StoredArtifact, vocabulary: ManifestDialect, limits: Limits = DEFAULT_LIMITS) -> BuiltManifest:
+def translate(artifact: StoredArtifact, dialect: ManifestDialect, limits: Limits = DEFAULT_LIMITS) -> BuiltManifest:
     """The same layers under the names of another dialect; no layer byte changes.
 
     Raises:
         UsageError: the dialect has no name for a layer of the artifact.
         FormatError: the artifact does not say what the other dialect has to say.
     """
-    vocabulary.check([each.encoding for each in artifact.layers])
+    dialect.check([each.encoding for each in artifact.layers])
     layers = [
         FinishedLayer(
             role=each.role,
@@ -145,11 +145,11 @@ def reword(artifact: StoredArtifact, vocabulary: ManifestDialect, limits: Limits
             files=each.members or keys.named_file(each),
             guessed=keys.guessed(each),
             origin=keys.file_origin(each),
-            kept=keys.kept(each, vocabulary.prefix),
+            kept=keys.kept(each, dialect.prefix, dialect_named(artifact.dialect).prefix),
         )
         for each in artifact.layers
     ]
-    return seal(_about(artifact), layers, vocabulary, limits)
+    return build_manifest(_about(artifact), layers, dialect, limits)
 
 
 def _about(artifact: StoredArtifact) -> _About:
@@ -165,32 +165,32 @@ def _about(artifact: StoredArtifact) -> _About:
         annotations={},
         created=model.info.created_at if oci.ANNOTATION_CREATED in annotations else None,
     )
-    ours = _manifest_annotations(about, dialect_of(artifact.dialect))
+    ours = _manifest_annotations(about, dialect_named(artifact.dialect))
     others = {
         key: value for key, value in annotations.items() if not key.startswith(keys.OURS) and ours.get(key) != value
     }
     return about._replace(annotations=others)
 
 
-def seal(
-    about: _About, finished: Sequence[FinishedLayer], vocabulary: ManifestDialect, limits: Limits
+def build_manifest(
+    about: _About, finished: Sequence[FinishedLayer], dialect: ManifestDialect, limits: Limits
 ) -> BuiltManifest:
     """Write config and manifest.
 
     Raises:
         LimitError: the manifest would be larger than registries take.
     """
-    config, config_type = vocabulary.config(about.info, [each.diff_id for each in finished])
+    config, config_type = dialect.config(about.info, [each.diff_id for each in finished])
     config_descriptor = Descriptor.of(config, config_type)
     raw = all(each.encoding is Encoding.RAW for each in finished)
-    prefixes = vocabulary.raw_prefixes if raw else (vocabulary.prefix,)
+    prefixes = dialect.raw_prefixes if raw else (dialect.prefix,)
     for listed in (True, False):
-        layers = [vocabulary.layer(each, _layer_annotations(each, vocabulary, prefixes, listed)) for each in finished]
+        layers = [dialect.layer(each, _layer_annotations(each, dialect, prefixes, listed)) for each in finished]
         manifest = Manifest(
-            artifact_type=vocabulary.artifact_type,
+            artifact_type=dialect.artifact_type,
             config=config_descriptor,
             layers=layers,
-            annotations=_manifest_annotations(about, vocabulary) or None,
+            annotations=_manifest_annotations(about, dialect) or None,
         ).to_json()
         if len(manifest) <= limits.manifest:
             return BuiltManifest(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
@@ -203,9 +203,9 @@ def seal(
 
 
 def _layer_annotations(
-    layer: FinishedLayer, vocabulary: ManifestDialect, prefixes: Sequence[str], listed: bool
+    layer: FinishedLayer, dialect: ManifestDialect, prefixes: Sequence[str], listed: bool
 ) -> dict[str, str]:
-    prefix = vocabulary.prefix
+    prefix = dialect.prefix
     found = {}
     if len(layer.files) == 1:
         file = layer.files[0]
@@ -223,7 +223,7 @@ def _layer_annotations(
     return dict(sorted(found.items()))
 
 
-def _manifest_annotations(about: _About, vocabulary: ManifestDialect) -> dict[str, str]:
+def _manifest_annotations(about: _About, dialect: ManifestDialect) -> dict[str, str]:
     info = about.info
     found = {
         keys.FORMAT: about.format,
@@ -236,7 +236,7 @@ def _manifest_annotations(about: _About, vocabulary: ManifestDialect) -> dict[st
         oci.ANNOTATION_URL: info.doc_url,
         oci.ANNOTATION_VERSION: info.version,
         oci.ANNOTATION_CREATED: rfc3339(about.created) if about.created else None,
-        **vocabulary.annotations(info),
+        **dialect.annotations(info),
     }
     if about.symlinks:
         found[keys.SYMLINKS] = canonical_json(dict(sorted(about.symlinks.items()))).decode()

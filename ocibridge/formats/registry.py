@@ -39,7 +39,7 @@ def _built_in(name: str) -> AnyFormat:
 
 def added_formats() -> tuple[AnyFormat, ...]:
     """The formats of other packages."""
-    return plugins(GROUP, Format, frozenset(_TABLE))  # type: ignore[type-abstract]
+    return plugins(GROUP, f"{__package__}.format:Format", frozenset(_TABLE))
 
 
 def formats() -> Iterator[AnyFormat]:
@@ -47,6 +47,11 @@ def formats() -> Iterator[AnyFormat]:
     yield from (_built_in(name) for name in _TABLE if name != FOLDER)
     yield from added_formats()
     yield _built_in(FOLDER)  # which takes any folder
+
+
+def path_formats() -> tuple[str, ...]:
+    """The names of the formats that can be written to a path: what `--as` takes."""
+    return tuple(each.name for each in formats() if not each.scheme)
 
 
 def format_named(name: str | None) -> AnyFormat | None:

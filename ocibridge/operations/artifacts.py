@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
+from ..dialects.base import StoredArtifact
+from ..dialects.reading import choose_manifest, parse_manifest, read_artifact
 from ..errors import NetworkError, OcibridgeError
 from ..layers import StoredLayer
 from ..oci import MEDIA_TYPE_DOCKER_INDEX, MEDIA_TYPE_INDEX, Descriptor, Index, Reference, parse_document

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`convert`: any box or artifact becomes any other; between artifacts, in the words of another dialect."""
+"""`convert`: any box or artifact becomes any other; between artifacts, in another dialect."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..dialects.choices import Dialect
-from ..dialects.dialect import dialect_of
+from ..dialects.registry import dialect_named, dialect_names
 from ..errors import InvalidReference, UsageError
 from ..formats.registry import address_of, format_for
 from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
@@ -79,12 +78,12 @@ def convert(
             return pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress)
         return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
     if not isinstance(origin, RegistryReference | LayoutReference):
-        packing = shared(PushOptions, options, dialect=options.dialect or Dialect.CNAI)
+        packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
         return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
     if options.dialect is None:
         raise UsageError(
             "it is not said which dialect the artifact shall be converted to",
-            hint="add --dialect cnai, draft or modelpack",
+            hint=f"add --dialect with one of: {', '.join(dialect_names())}",
         )
     return _translated(origin, goal, options.dialect, options, registry, progress)
 
@@ -118,7 +117,7 @@ def _published(source: str | os.PathLike[str] | Reference, done: PushReport, opt
         reference=done.reference,
         digest=done.digest,
         tag=done.tag,
-        dialect=Dialect(options.dialect).value,
+        dialect=options.dialect,
         identity=done.identity,
         format=done.format,
         layers=done.layers,
@@ -129,14 +128,14 @@ def _published(source: str | os.PathLike[str] | Reference, done: PushReport, opt
 def _translated(
     reference: Reference,
     goal: Reference,
-    dialect: Dialect | str,
+    dialect: str,
     options: ConvertOptions,
     registry: RegistryOptions | None,
     progress: Progress | None,
 ) -> ConvertReport:
     if goal.digest:
         raise UsageError("the target of a conversion has a tag, not a digest", hint="leave out the part from '@' on")
-    dialect_of(dialect)
+    dialect_named(dialect)
     with ExitStack() as stack:
         same = goal.name == reference.name
         hosts = stack.enter_context(Hosts())

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import settings
+from ..dialects.base import StoredArtifact
 from ..dialects.choices import Compress, Layers
 from ..dialects.image import Image, ImageLayer, image_layer, image_of, parse_platforms
 from ..dialects.packing import ROLE_ORDER, Packed, pack, under
-from ..dialects.reading import StoredArtifact
 from ..errors import LimitError
 from ..io.content import Content
 from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan, StoredLayer

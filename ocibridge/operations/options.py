@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ..dialects.choices import Compress, Dialect, Layers
+from ..dialects.choices import Compress, Layers
+from ..dialects.registry import dialect_names
 from ..formats.options import ReadOptions, WriteOptions
+from ..formats.registry import path_formats
 from ..options import Options, count, option
 from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
 from .values import annotation, annotations_of, moment, names
 
 _DIALECT = (
-    "vocabulary of the manifest: cnai (the model specification's first names), draft (OCI layers that a container "
+    "dialect of the manifest: cnai (the model specification's first names), draft (OCI layers that a container "
     "runtime mounts) or modelpack (its current names)"
 )
 _SEVERAL = "(may be given several times)"
@@ -89,7 +91,7 @@ class TargetOptions(LimitOptions):
         None,
         help="what to write, whatever the name of the target says",
         flag="--as",
-        choices=("carton", "mlarchive", "folder"),
+        choices=path_formats,
     )
     force: bool = option(False, help="replace the target if it exists")
     writing: WriteOptions | Mapping[str, Any] = field(default_factory=dict)
@@ -106,7 +108,7 @@ class PushOptions(SourceOptions, CacheOptions, TransferOptions):
         choices=Layers,
     )
     compress: Compress | str = option(Compress.NONE, help="compress tar layers (default: none)", choices=Compress)
-    dialect: Dialect | str = option(Dialect.CNAI, help=f"{_DIALECT}; default: cnai", choices=Dialect)
+    dialect: str = option("cnai", help=f"{_DIALECT}; default: cnai", choices=dialect_names)
     exact: bool = option(
         False,
         help="carry the archive as it is, as one raw layer; a pull gives back its very bytes",
@@ -164,7 +166,7 @@ class PullOptions(TargetOptions, TransferOptions):
 class ConvertOptions(TargetOptions, SourceOptions, CacheOptions, TransferOptions):
     """Options of `convert`; `dialect` is for a target that is a reference."""
 
-    dialect: Dialect | str | None = option(None, help=_DIALECT, choices=Dialect)
+    dialect: str | None = option(None, help=_DIALECT, choices=dialect_names)
 
 
 @dataclass(frozen=True, kw_only=True)

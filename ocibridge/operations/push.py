@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..dialects.choices import Compress, Dialect, Layers
-from ..dialects.dialect import dialect_of
+from ..dialects.choices import Compress, Layers
 from ..dialects.packing import folder_prefix
-from ..dialects.writing import PlanOptions, draft
+from ..dialects.registry import dialect_named
+from ..dialects.writing import PlanOptions, plan_manifest
 from ..errors import UsageError
+from ..layers import Encoding
 from ..model import Model
 from ..oci import Reference, parse_reference
 from ..stores.opening import open_store
@@ -76,7 +77,7 @@ def push(
         Compress(options.compress),
         dict(options.annotations or {}),
         options.created or _source_date(),
-        dialect_of(options.dialect, bare_raw=layers is Layers.RAW),
+        dialect_named(options.dialect),
         folder_prefix(options.prefix),
         options.max_layers or settings.MAX_LAYERS,
         options.limits,
@@ -97,7 +98,7 @@ def push(
         hosts = stack.enter_context(Hosts())
         model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
         beside = _ollama_companion(model, reference) if "ollama" in options.also else None
-        plan = draft(model, planned)
+        plan = plan_manifest(model, planned)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
         notes = settings.cache_dir() if options.cache else None
         store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
@@ -146,7 +147,8 @@ def _layers(source: Source, options: PushOptions) -> Layers:
     if options.layers:
         return Layers(options.layers)
     compressed = options.compress is not Compress.NONE
-    tar = not source.format.raw_files or compressed or options.dialect is Dialect.DRAFT
+    has_raw = Encoding.RAW in dialect_named(options.dialect).encodings
+    tar = not source.format.raw_files or compressed or not has_raw
     return Layers.TAR if tar else Layers.RAW_FILES
 
 

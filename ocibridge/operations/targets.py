@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..formats.base import Sink, StoredModel, WriteOptions
 from ..formats.format import AnyFormat
-from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, formats
+from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, path_formats
 from .options import TargetOptions
 
 
@@ -59,8 +59,7 @@ def format_to_write(target: Path, as_format: str | None, stored: StoredModel) ->
     """
     found = format_for(target) if as_format is None else format_named(as_format)
     if as_format is not None and (found is None or found.scheme):
-        known = ", ".join(each.name for each in formats() if not each.scheme)
-        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {known}")
+        raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(path_formats())}")
     if found and found.name != FOLDER:
         return found, True
     # A folder of a model that came from an archive is that archive unpacked, with its identity.

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 from .. import settings
 from ..dialects import annotations as keys
-from ..dialects.choices import Dialect
+from ..dialects.base import ManifestDialect, StoredArtifact
 from ..dialects.config import dropped_keys
-from ..dialects.dialect import dialect_of
-from ..dialects.reading import StoredArtifact
-from ..dialects.vocabulary import ManifestDialect
-from ..dialects.writing import repack, reword
+from ..dialects.registry import dialect_named
+from ..dialects.writing import repack, translate
 from ..errors import UsageError
 from ..layers import BuiltManifest, Encoding, Layer, LayerDigests, ManifestPlan, StoredLayer
 from ..model import ModelFile, Role
@@ -25,7 +23,7 @@ from .artifacts import Fetched
 from .reports import ConvertReport, pushed_layers
 
 
-def plan_translation(fetched: Fetched, source: Store, dialect: Dialect | str) -> ManifestPlan:
+def plan_translation(fetched: Fetched, source: Store, dialect: str) -> ManifestPlan:
     """An artifact as another dialect writes it; nothing moves yet.
 
     Args:
@@ -37,20 +35,20 @@ def plan_translation(fetched: Fetched, source: Store, dialect: Dialect | str) ->
         UsageError: the dialect has no name for a layer.
         FormatError: the artifact does not say what the other dialect has to say.
     """
-    artifact, dialect = fetched.artifact, dialect_of(dialect).name
-    if artifact.dialect == dialect:
+    artifact, wanted = fetched.artifact, dialect_named(dialect)
+    if artifact.dialect == wanted.name:
         return _planned(artifact.layers, _as_it_is(fetched))
     raw = [each for each in artifact.layers if each.encoding is Encoding.RAW]
     # The bare type of seed 001 belongs to weights beside tar layers, as `push --layers raw` writes them.
     bare = len(raw) < len(artifact.layers) and all(each.role is Role.WEIGHT for each in raw)
-    vocabulary = dialect_of(dialect, bare_raw=bare)
-    if not raw or _knows(vocabulary, raw):
-        _check(vocabulary, artifact.layers)
-        return _planned(artifact.layers, reword(artifact, vocabulary, source.limits))
-    _check(vocabulary, [each for each in artifact.layers if each not in raw])
+    wanted = wanted.with_bare_raw() if bare else wanted
+    if not raw or _knows(wanted, raw):
+        _check(wanted, artifact.layers)
+        return _planned(artifact.layers, translate(artifact, wanted, source.limits))
+    _check(wanted, [each for each in artifact.layers if each not in raw])
     if len(raw) == len(artifact.layers):
-        return repack(artifact, _files(artifact, source), vocabulary, source.limits)
-    return _wrapped(artifact, source, vocabulary)
+        return repack(artifact, _files(artifact, source), wanted, source.limits)
+    return _wrapped(artifact, source, wanted)
 
 
 def publish_translation(
@@ -60,7 +58,7 @@ def publish_translation(
     reference: Reference,
     target: Store,
     goal: Reference,
-    dialect: Dialect | str,
+    dialect: str,
     *,
     session: CopySession | None = None,
     cache: DigestCache | None = None,
@@ -95,7 +93,7 @@ def publish_translation(
         concurrency=concurrency,
         progress=progress,
     )
-    artifact, wanted = fetched.artifact, dialect_of(dialect).name
+    artifact, wanted = fetched.artifact, dialect_named(dialect).name
     return ConvertReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
         source_dialect=artifact.dialect,
@@ -121,20 +119,20 @@ def _as_it_is(fetched: Fetched) -> BuiltManifest:
     return BuiltManifest(fetched.data, descriptor.media_type, fetched.config, manifest.config, tuple(manifest.layers))
 
 
-def _knows(vocabulary: ManifestDialect, layers: Sequence[StoredLayer]) -> bool:
+def _knows(dialect: ManifestDialect, layers: Sequence[StoredLayer]) -> bool:
     try:
-        vocabulary.check([each.encoding for each in layers])
+        dialect.check([each.encoding for each in layers])
     except UsageError:
         return False
     return True
 
 
-def _check(vocabulary: ManifestDialect, layers: Sequence[StoredLayer]) -> None:
+def _check(dialect: ManifestDialect, layers: Sequence[StoredLayer]) -> None:
     try:
-        vocabulary.check([each.encoding for each in layers])
+        dialect.check([each.encoding for each in layers])
     except UsageError as exc:
         raise UsageError(
-            exc.message, hint=f"pull the model, and push it with --dialect {vocabulary.name} --layers tar"
+            exc.message, hint=f"pull the model, and push it with --dialect {dialect.name} --layers tar"
         ) from None
 
 
@@ -154,7 +152,7 @@ def _files(artifact: StoredArtifact, store: Store) -> list[ModelFile]:
     ]
 
 
-def _wrapped(artifact: StoredArtifact, store: Store, vocabulary: ManifestDialect) -> ManifestPlan:
+def _wrapped(artifact: StoredArtifact, store: Store, dialect: ManifestDialect) -> ManifestPlan:
     """Raw layers wrapped in tar one by one, beside tar layers that stay as they are."""
 
     def wrap(layer: StoredLayer) -> Layer:
@@ -164,7 +162,7 @@ def _wrapped(artifact: StoredArtifact, store: Store, vocabulary: ManifestDialect
     def build(digests: Sequence[LayerDigests]) -> BuiltManifest:
         found = iter(digests)
         layers = [_as_tar(each, next(found)) if each.encoding is Encoding.RAW else each for each in artifact.layers]
-        return reword(artifact._replace(layers=tuple(layers)), vocabulary, store.limits)
+        return translate(artifact._replace(layers=tuple(layers)), dialect, store.limits)
 
     layers = (wrap(each) if each.encoding is Encoding.RAW else each for each in artifact.layers)
     return ManifestPlan(tuple(layers), build)

@@ -16,9 +16,7 @@ from ocibridge.cli.main import build_parser
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 HEAVY = {"pydantic", "httpx", "rich", "oras", "requests", "typer", "zstandard", "asyncio", "sqlite3"}
 NETWORK = {"oras", "requests", "rich", "httpx", "asyncio"}
-MOVING = {
-    f"ocibridge.{name}" for name in ("transfer", "stores.layout", "stores.registry", "layers", "dialects.vocabulary")
-}
+MOVING = {f"ocibridge.{name}" for name in ("transfer", "stores.layout", "stores.registry", "layers", "dialects.base")}
 CARTON, MLSTEAM, FOLDER = (f"ocibridge.formats.{name}" for name in ("carton.toml", "mlsteam.manifest", "folder.reader"))
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from ocibridge.dialects.base import StoredArtifact
 from ocibridge.dialects.choices import Compress, Layers
-from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
-from ocibridge.dialects.writing import PlanOptions, draft
+from ocibridge.dialects.reading import parse_manifest, read_artifact
+from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import FormatError, LimitError
 from ocibridge.layers import BuiltManifest, Layer, describe
 from ocibridge.model import Model, Role
@@ -28,7 +29,7 @@ GOLDEN = {
 
 
 def seal(model: Model = SMALL, **options: Any) -> BuiltManifest:
-    plan = draft(model, PlanOptions(**options))
+    plan = plan_manifest(model, PlanOptions(**options))
     return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ocibridge.dialects.choices import Compress, Dialect, Layers
+from ocibridge.dialects.base import StoredArtifact
+from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.config import dropped_keys, parse_config
-from ocibridge.dialects.dialect import dialect_of
-from ocibridge.dialects.reading import StoredArtifact, parse_manifest, read_artifact
-from ocibridge.dialects.writing import PlanOptions, draft, reword
+from ocibridge.dialects.reading import parse_manifest, read_artifact
+from ocibridge.dialects.registry import dialect_named, dialect_names
+from ocibridge.dialects.writing import PlanOptions, plan_manifest, translate
 from ocibridge.errors import FormatError, UsageError
 from ocibridge.layers import BuiltManifest, Layer, describe
 from ocibridge.model import Model, ModelInfo, Role
@@ -57,8 +58,7 @@ DRAFT_KEYS = {
 
 
 def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> BuiltManifest:
-    vocabulary = dialect_of(dialect, bare_raw=layers is Layers.RAW)
-    plan = draft(model, PlanOptions(layers, vocabulary=vocabulary, **options))
+    plan = plan_manifest(model, PlanOptions(layers, dialect=dialect_named(dialect), **options))
     return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
 
@@ -77,7 +77,7 @@ def test_golden_manifest(dialect: str, layers: str) -> None:
     assert found == GOLDEN[dialect, layers]
 
 
-@pytest.mark.parametrize("dialect", [each.value for each in Dialect])
+@pytest.mark.parametrize("dialect", dialect_names())
 @pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
 def test_reading_gives_back_what_was_written(dialect: str, compress: Compress) -> None:
     found = read(seal(dialect, compress=compress, created=CREATED))
@@ -238,10 +238,10 @@ def test_the_draft_has_no_raw_layers(layers: Layers) -> None:
 
 def test_an_unknown_dialect() -> None:
     with pytest.raises(UsageError, match="cnai, draft, modelpack"):
-        dialect_of("klingon")
+        dialect_named("klingon")
 
 
-@pytest.mark.parametrize(("one", "other"), list(permutations([each.value for each in Dialect], 2)))
+@pytest.mark.parametrize(("one", "other"), list(permutations(dialect_names(), 2)))
 @pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
 def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Compress) -> None:
     model = replace(SMALL, info=replace(SMALL.info, param_size="8b", created_at=CREATED))
@@ -252,17 +252,20 @@ def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Com
     }
     for more in ({}, {"annotations": mine}, {"created": CREATED}):
         first = seal(one, model, compress=compress, **more)
-        there = reword(read(first), dialect_of(other))
+        there = translate(read(first), dialect_named(other))
         assert there.manifest == seal(other, model, compress=compress, **more).manifest
-        assert reword(read(there), dialect_of(one)) == first
+        assert translate(read(there), dialect_named(one)) == first
 
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_raw_there_and_back(layers: Layers) -> None:
     first = seal("cnai", layers=layers)
-    there = reword(read(first), dialect_of("modelpack"))
+    there = translate(read(first), dialect_named("modelpack"))
     assert there.manifest == seal("modelpack", layers=layers).manifest
-    assert reword(read(there), dialect_of("cnai", bare_raw=layers is Layers.RAW)) == first
+    assert (
+        translate(read(there), dialect_named("cnai").with_bare_raw() if layers is Layers.RAW else dialect_named("cnai"))
+        == first
+    )
 
 
 def test_what_another_tool_says_of_a_layer_is_kept() -> None:
@@ -273,8 +276,8 @@ def test_what_another_tool_says_of_a_layer_is_kept() -> None:
         "com.example.tool": "1",
     }
     config = seal("cnai").config
-    there = reword(
-        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), dialect_of("modelpack")
+    there = translate(
+        read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), dialect_named("modelpack")
     )
     annotations = json.loads(there.manifest)["layers"][0]["annotations"]
     assert annotations["org.cncf.model.file.metadata+json"] == '{"name":"w.bin","mode":493,"size":1}'

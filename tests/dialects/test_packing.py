@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.packing import folder_prefix, pack
-from ocibridge.dialects.writing import PlanOptions, draft
+from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import FormatError, LimitError, UsageError
 from ocibridge.io.content import BytesContent
 from ocibridge.layers import Layer, describe
@@ -85,7 +85,7 @@ def test_a_model_of_very_many_small_weights_has_a_manifest() -> None:
     limits = Limits(manifest=20_000)
 
     def sealed(most: int) -> dict[str, object]:
-        plan = draft(model, PlanOptions(max_layers=most, limits=limits))
+        plan = plan_manifest(model, PlanOptions(max_layers=most, limits=limits))
         document: dict[str, object] = json.loads(
             plan.build([describe(each) for each in plan.layers if isinstance(each, Layer)]).manifest
         )
@@ -100,7 +100,7 @@ def test_a_model_of_very_many_small_weights_has_a_manifest() -> None:
 
 
 def test_the_default_leaves_room_for_the_layers_of_a_runtime() -> None:
-    plan = draft(Model("folder", tuple(weights(*[1] * (MAX_LAYERS + 43)))), PlanOptions())
+    plan = plan_manifest(Model("folder", tuple(weights(*[1] * (MAX_LAYERS + 43)))), PlanOptions())
     assert len(plan.layers) == MAX_LAYERS < 128
 
 
@@ -111,4 +111,4 @@ def test_a_prefix_is_the_name_of_a_folder() -> None:
             folder_prefix(wrong)
     deletion = ModelFile("x", Role.WEIGHT, BytesContent(b""))
     with pytest.raises(FormatError, match="deletion mark"):
-        draft(Model("folder", (deletion,)), PlanOptions(prefix=folder_prefix(".wh.models")))
+        plan_manifest(Model("folder", (deletion,)), PlanOptions(prefix=folder_prefix(".wh.models")))

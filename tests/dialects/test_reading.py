@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.dialects.reading import StoredArtifact, choose_manifest, parse_manifest, read_artifact
+from ocibridge.dialects.base import StoredArtifact
+from ocibridge.dialects.reading import choose_manifest, parse_manifest, read_artifact
 from ocibridge.errors import FormatError, OcibridgeError
 from ocibridge.layers import Encoding
 from ocibridge.model import Role

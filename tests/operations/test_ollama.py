@@ -235,7 +235,7 @@ def test_a_lie_about_the_blobs_is_found(layers: str, store: Path, tmp_path: Path
     from dataclasses import replace
 
     from ocibridge.dialects.choices import Layers
-    from ocibridge.dialects.writing import PlanOptions, draft
+    from ocibridge.dialects.writing import PlanOptions, plan_manifest
     from ocibridge.io.content import BytesContent
     from ocibridge.stores.layout import LayoutStore
     from ocibridge.transfer import publish
@@ -249,13 +249,13 @@ def test_a_lie_about_the_blobs_is_found(layers: str, store: Path, tmp_path: Path
                 for each in model.files
             ),
         )
-        plan = draft(forged, PlanOptions(layers=Layers(layers)))
+        plan = plan_manifest(forged, PlanOptions(layers=Layers(layers)))
         target = f"oci:{tmp_path / 'layout'}:v1"
         publish(plan, LayoutStore(tmp_path / "layout", create=True), "v1")
         with pytest.raises(ocibridge.IntegrityError):
             ocibridge.verify(target)
     missing = replace(model, files=model.files[1:])
-    publish(draft(missing, PlanOptions()), LayoutStore(tmp_path / "layout", create=True), "v1")
+    publish(plan_manifest(missing, PlanOptions()), LayoutStore(tmp_path / "layout", create=True), "v1")
     with pytest.raises(ocibridge.IntegrityError, match="did not come"):
         ocibridge.verify(target)
 

@@ -110,7 +110,7 @@ def test_a_manifest_row_that_the_layers_do_not_have_is_found(carton: Callable[[s
     """An artifact that lies consistently: every digest holds, but MANIFEST promises another model."""
     from dataclasses import replace
 
-    from ocibridge.dialects.writing import PlanOptions, draft
+    from ocibridge.dialects.writing import PlanOptions, plan_manifest
     from ocibridge.formats.carton import CartonFormat
     from ocibridge.formats.carton.options import CartonReadOptions
     from ocibridge.io.content import BytesContent
@@ -125,7 +125,7 @@ def test_a_manifest_row_that_the_layers_do_not_have_is_found(carton: Callable[[s
         ),
     )
     store = LayoutStore(tmp_path / "layout", create=True)
-    publish(draft(forged, PlanOptions()), store, "v1")
+    publish(plan_manifest(forged, PlanOptions()), store, "v1")
     target = f"oci:{tmp_path / 'layout'}:v1"
     for name in ("back.carton", "back"):
         with pytest.raises(ocibridge.IntegrityError, match=r"model/model\.pt"):

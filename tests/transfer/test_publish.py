@@ -10,7 +10,7 @@ import pytest
 
 from ocibridge.dialects.choices import Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
-from ocibridge.dialects.writing import PlanOptions, draft
+from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import IntegrityError, NotFound, StoreError
 from ocibridge.formats.base import Sink
 from ocibridge.io.content import ByteCount, BytesContent, Content, Reader, ignore_bytes
@@ -69,7 +69,7 @@ def store(tmp_path: Path) -> LayoutStore:
 @pytest.mark.parametrize("layers", list(Layers))
 def test_out_and_back(store: LayoutStore, layers: Layers) -> None:
     progress = Recording()
-    done = publish(draft(SMALL, PlanOptions(layers)), store, "v1", progress=progress)
+    done = publish(plan_manifest(SMALL, PlanOptions(layers)), store, "v1", progress=progress)
     descriptor, data = store.fetch_manifest("v1")
     assert descriptor.digest == done.manifest.digest
     artifact = read_artifact(manifest := parse_manifest(data, "it"), store.read_blob(manifest.config, 1 << 20), "it")
@@ -82,9 +82,9 @@ def test_out_and_back(store: LayoutStore, layers: Layers) -> None:
 
 
 def test_the_second_push_moves_nothing(store: LayoutStore) -> None:
-    first = publish(draft(SMALL, PlanOptions()), store, "v1")
+    first = publish(plan_manifest(SMALL, PlanOptions()), store, "v1")
     progress = Recording()
-    second = publish(draft(SMALL, PlanOptions()), store, "v1", progress=progress)
+    second = publish(plan_manifest(SMALL, PlanOptions()), store, "v1", progress=progress)
     assert second.manifest == first.manifest
     assert {each.action for each in first.layers} == {"copied"}
     assert {each.action for each in second.layers} == {"present"}
@@ -93,7 +93,7 @@ def test_the_second_push_moves_nothing(store: LayoutStore) -> None:
 
 def test_equal_blobs_move_once(store: LayoutStore) -> None:
     progress = Recording()
-    done = publish(draft(SMALL, PlanOptions(Layers.RAW_FILES)), store, "v1", progress=progress)
+    done = publish(plan_manifest(SMALL, PlanOptions(Layers.RAW_FILES)), store, "v1", progress=progress)
     assert len(done.layers) == len(SMALL.files)
     assert progress.planned["uploading"][0] == len({each.descriptor.digest for each in done.layers})
 
@@ -112,7 +112,7 @@ class Failing(LayoutStore):
 def test_a_failure_leaves_no_tag(tmp_path: Path) -> None:
     store = Failing(tmp_path / "layout", create=True)
     with pytest.raises(StoreError, match="it is refused"):
-        publish(draft(SMALL, PlanOptions(Layers.RAW)), store, "v1")
+        publish(plan_manifest(SMALL, PlanOptions(Layers.RAW)), store, "v1")
     assert store.tags() == []
     with pytest.raises(NotFound):
         store.resolve("v1")
@@ -165,7 +165,7 @@ def test_the_first_error_stops_the_others(store: LayoutStore, monkeypatch: pytes
     )
     monkeypatch.setattr(store, "is_new", lambda: streams)
     with pytest.raises(IntegrityError, match="'b' has the sha256"):
-        publish(draft(model, PlanOptions()), store, "v1")
+        publish(plan_manifest(model, PlanOptions()), store, "v1")
     assert endless.closed.is_set()
     assert not list(store.path.glob(".ocibridge*"))
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge")]
@@ -182,19 +182,19 @@ def test_a_source_that_changes_between_the_reads_is_named(store: LayoutStore) ->
 
     model = Model("folder", (ModelFile("w", Role.WEIGHT, Changing()),))
     with pytest.raises(IntegrityError, match="w does not have the bytes that were announced"):
-        publish(draft(model, PlanOptions()), store, "v1")
+        publish(plan_manifest(model, PlanOptions()), store, "v1")
     assert store.tags() == []
 
 
 def test_a_broken_promise_of_a_raw_layer_is_found_by_the_store(store: LayoutStore) -> None:
     lie = ModelFile("w", Role.WEIGHT, BytesContent(b"x"), sha256="0" * 64)
     with pytest.raises(IntegrityError, match="w does not have the bytes"):
-        publish(draft(Model("folder", (lie,)), PlanOptions(Layers.RAW_FILES)), store, "v1")
+        publish(plan_manifest(Model("folder", (lie,)), PlanOptions(Layers.RAW_FILES)), store, "v1")
     assert store.tags() == []
 
 
 def test_a_damaged_blob_never_reaches_commit(store: LayoutStore, tmp_path: Path) -> None:
-    done = publish(draft(SMALL, PlanOptions(Layers.RAW)), store, "v1")
+    done = publish(plan_manifest(SMALL, PlanOptions(Layers.RAW)), store, "v1")
     weight = next(each.descriptor for each in done.layers if each.descriptor.size == 2000)
     blob = tmp_path / "layout" / "blobs" / "sha256" / weight.digest[7:]
     blob.chmod(0o644)
@@ -212,7 +212,7 @@ def test_colliding_paths_of_two_layers_are_refused(store: LayoutStore) -> None:
     from ocibridge.errors import FormatError
 
     model = Model("folder", (file("A", Role.WEIGHT, b"1"), file("a", Role.WEIGHT, b"2")))
-    publish(draft(model, PlanOptions()), store, "v1")
+    publish(plan_manifest(model, PlanOptions()), store, "v1")
     data = (
         store.fetch_manifest("v1")[1]
         .replace(b"org.ocibridge.files", b"org.ocibridge.other")

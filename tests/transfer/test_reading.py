@@ -12,7 +12,7 @@ import pytest
 
 from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
-from ocibridge.dialects.writing import PlanOptions, draft
+from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import IntegrityError
 from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, ignore_bytes
 from ocibridge.layers import Layer, LayerDigests, OnePass, StoredLayer
@@ -86,14 +86,14 @@ def expected(source: Source, tmp_path: Path, options: PlanOptions) -> Published:
     """What a push gives that knows nothing and hashes first."""
     store = layout(tmp_path, "expected")
     store.is_new = lambda: False  # type: ignore[method-assign]
-    return publish(draft(source.model(), options), store, "v1")
+    return publish(plan_manifest(source.model(), options), store, "v1")
 
 
 @pytest.mark.parametrize("compress", list(Compress))
 def test_one_read_for_an_empty_store(tmp_path: Path, source: Source, compress: Compress) -> None:
     options = PlanOptions(compress=compress)
     store, progress = layout(tmp_path), Recording()
-    done = publish(draft(source.model(), options), store, "v1", progress=progress)
+    done = publish(plan_manifest(source.model(), options), store, "v1", progress=progress)
     assert source.content.opened == 1
     assert done == expected(source, tmp_path, options)
     assert source.content.opened == 2
@@ -108,8 +108,8 @@ def test_one_read_for_an_empty_store(tmp_path: Path, source: Source, compress: C
 
 def test_a_store_with_something_in_it_may_have_the_blob(tmp_path: Path, source: Source) -> None:
     store = layout(tmp_path)
-    publish(draft(source.model(), PlanOptions()), store, "v1")
-    done = publish(draft(source.model(), PlanOptions()), store, "v2")
+    publish(plan_manifest(source.model(), PlanOptions()), store, "v1")
+    done = publish(plan_manifest(source.model(), PlanOptions()), store, "v2")
     assert {layer.action for layer in done.layers} == {"present"}
     assert source.content.opened == 1
 
@@ -117,31 +117,31 @@ def test_a_store_with_something_in_it_may_have_the_blob(tmp_path: Path, source: 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_what_the_cache_knows_is_not_read(tmp_path: Path, source: Source, cache: DigestCache, layers: Layers) -> None:
     store, options = layout(tmp_path), PlanOptions(layers)
-    first = publish(draft(source.model(), options), store, "v1", cache=cache)
+    first = publish(plan_manifest(source.model(), options), store, "v1", cache=cache)
     assert source.content.opened == 1
-    again = publish(draft(source.model(), options), store, "v2", cache=cache)
+    again = publish(plan_manifest(source.model(), options), store, "v2", cache=cache)
     assert source.content.opened == 0
     assert again.manifest == first.manifest
     # A store without the blob gets it in one read, the digest being known.
-    other = publish(draft(source.model(), options), layout(tmp_path, "other"), "v1", cache=cache)
+    other = publish(plan_manifest(source.model(), options), layout(tmp_path, "other"), "v1", cache=cache)
     assert source.content.opened == 1
     assert other == first
 
 
 def test_what_an_earlier_manifest_names_is_not_read(tmp_path: Path) -> None:
     source, store = Source(tmp_path / "w", promised=True), layout(tmp_path)
-    first = publish(draft(source.model(), PlanOptions()), store, "v1")
-    again = publish(draft(source.model(), PlanOptions()), store, "v1", known=lambda: layers_of(store))
+    first = publish(plan_manifest(source.model(), PlanOptions()), store, "v1")
+    again = publish(plan_manifest(source.model(), PlanOptions()), store, "v1", known=lambda: layers_of(store))
     assert source.content.opened == 0
     assert again.manifest == first.manifest
 
 
 def test_an_earlier_manifest_says_nothing_of_other_files(tmp_path: Path) -> None:
     promised, free, store = Source(tmp_path / "w", promised=True), Source(tmp_path / "v"), layout(tmp_path)
-    publish(draft(promised.model(), PlanOptions()), store, "v1")
+    publish(plan_manifest(promised.model(), PlanOptions()), store, "v1")
 
     def pushed(source: Source, **options: object) -> int:
-        plan = draft(source.model(), PlanOptions(**options))  # type: ignore[arg-type]
+        plan = plan_manifest(source.model(), PlanOptions(**options))  # type: ignore[arg-type]
         publish(plan, store, "v2", known=lambda: layers_of(store))
         return source.content.opened
 
@@ -155,13 +155,13 @@ def test_the_earlier_manifest_is_not_fetched_in_vain(tmp_path: Path, source: Sou
     def never() -> Sequence[StoredLayer]:
         raise AssertionError
 
-    publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache, known=never)
+    publish(plan_manifest(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache, known=never)
     source.promised = True
-    publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v2", cache=cache, known=never)
+    publish(plan_manifest(source.model(), PlanOptions()), layout(tmp_path), "v2", cache=cache, known=never)
 
 
 def planned(model: Model, options: PlanOptions) -> list[Layer]:
-    return [each for each in draft(model, options).layers if isinstance(each, Layer)]
+    return [each for each in plan_manifest(model, options).layers if isinstance(each, Layer)]
 
 
 def tamper(cache: DigestCache, made: Model, other: Source) -> None:
@@ -181,11 +181,11 @@ def test_a_wrong_row_is_found_by_the_store(tmp_path: Path, cache: DigestCache, p
     other.write(DATA[::-1])
     tamper(cache, source.model(), other)
     store, progress = layout(tmp_path), Recording()
-    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
+    done = publish(plan_manifest(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
     assert done == expected(source, tmp_path, PlanOptions())
     assert ("uploading", "failed") in progress.outcomes
     source.model()
-    again = publish(draft(source.model(), PlanOptions()), store, "v2", cache=cache)
+    again = publish(plan_manifest(source.model(), PlanOptions()), store, "v2", cache=cache)
     assert again.manifest == done.manifest
     assert source.content.opened == 0
 
@@ -195,7 +195,7 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
     source, other = Source(tmp_path / "w", promised=True), Source(tmp_path / "v")
     other.write(DATA[::-1])
     store = layout(tmp_path)
-    publish(draft(other.model(), PlanOptions()), store, "other")
+    publish(plan_manifest(other.model(), PlanOptions()), store, "other")
     tamper(cache, source.model(), other)
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         (key,) = [key for (key,) in connection.execute("SELECT key FROM digests")]
@@ -206,7 +206,7 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         connection.execute("UPDATE digests SET digests = ?", (text,))
     connection.close()
-    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache)
+    done = publish(plan_manifest(source.model(), PlanOptions()), store, "v1", cache=cache)
     assert done.manifest == expected(source, tmp_path, PlanOptions()).manifest
 
 
@@ -216,7 +216,7 @@ def test_a_wrong_row_of_two_equal_layers(tmp_path: Path, cache: DigestCache) -> 
     wrong = planned(other.model(), PlanOptions(Layers.RAW))[0]
     first, second = (Counted(source.path, 0, SMALL_FILE), Counted(source.path, 1, SMALL_FILE))
     model = Model("folder", (ModelFile("a", Role.WEIGHT, first), ModelFile("b", Role.WEIGHT, second)))
-    plan = draft(model, PlanOptions(Layers.RAW_FILES))
+    plan = plan_manifest(model, PlanOptions(Layers.RAW_FILES))
     with OnePass(wrong) as reading:
         digests = reading.finish()
     for layer in planned(model, PlanOptions(Layers.RAW_FILES)):
@@ -242,7 +242,7 @@ def test_a_source_that_changes_while_it_is_streamed(tmp_path: Path, cache: Diges
     model = source.model()
     store = Changing(tmp_path / "layout", create=True)
     with pytest.raises(IntegrityError, match="its format promises"):
-        publish(draft(model, PlanOptions()), store, "v1", cache=cache)
+        publish(plan_manifest(model, PlanOptions()), store, "v1", cache=cache)
     assert store.tags() == []
     assert not list(store.path.glob(".ocibridge*"))
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
@@ -257,7 +257,7 @@ def test_a_stream_that_fails_is_pushed_with_its_digest(tmp_path: Path, source: S
             return False
 
     store, progress = Refusing(tmp_path / "layout", create=True), Recording()
-    done = publish(draft(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
+    done = publish(plan_manifest(source.model(), PlanOptions()), store, "v1", cache=cache, progress=progress)
     assert source.content.opened == 2
     assert done == expected(source, tmp_path, PlanOptions())
     assert progress.bytes["uploading"] == sum(layer.descriptor.size for layer in done.layers)
@@ -274,7 +274,9 @@ def test_finished_blobs_are_known_although_the_push_was_killed(
             raise Killed
 
     with pytest.raises(Killed):
-        publish(draft(source.model(), PlanOptions()), Dying(tmp_path / "layout", create=True), "v1", cache=cache)
-    done = publish(draft(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache)
+        publish(
+            plan_manifest(source.model(), PlanOptions()), Dying(tmp_path / "layout", create=True), "v1", cache=cache
+        )
+    done = publish(plan_manifest(source.model(), PlanOptions()), layout(tmp_path), "v1", cache=cache)
     assert source.content.opened == 0
     assert {layer.action for layer in done.layers} == {"present"}

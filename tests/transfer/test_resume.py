@@ -15,7 +15,7 @@ import pytest
 
 from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
-from ocibridge.dialects.writing import PlanOptions, draft
+from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import FormatError, IntegrityError, NetworkError
 from ocibridge.formats.base import Sink
 from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
@@ -89,7 +89,7 @@ class Place:
     def __init__(self, folder: Path, layers: Layers, compress: Compress, name: str) -> None:
         self.store = Breaking(folder / "layout", create=True)
         source = read_carton(carton(folder / "source.carton", FILES), CartonReadOptions())
-        publish(draft(source, PlanOptions(layers, compress)), self.store, "v1")
+        publish(plan_manifest(source, PlanOptions(layers, compress)), self.store, "v1")
         data = self.store.fetch_manifest("v1")[1]
         manifest = parse_manifest(data, "it")
         self.artifact = read_artifact(manifest, self.store.read_blob(manifest.config, MiB), "it")

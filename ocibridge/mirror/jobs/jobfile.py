@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from ...dialects.choices import Dialect
+from ...dialects.registry import dialect_names
 from ...errors import OcibridgeError
 from ...model import Role
 from ...oci import RegistryReference, parse_reference
@@ -141,6 +141,14 @@ def _version(value: Any) -> Any:
 
 
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
+
+
+def _dialect(text: str) -> str:
+    if text not in dialect_names():
+        raise ValueError(f"{show(text)} is not possible here; write one of {', '.join(dialect_names())}")
+    return text
+
+
 Template = Annotated[str, PlainValidator(_parsed(expand)), WithJsonSchema({"type": "string", "minLength": 1})]
 Secret = Annotated[
     SecretStr,
@@ -178,10 +186,11 @@ Backup = Annotated[
     str, PlainValidator(_parsed(_backup)), WithJsonSchema({"type": "string", "pattern": r"^[^{}]*\{tag\}[^{}]*$"})
 ]
 CronLine = Annotated[str, PlainValidator(_parsed(parse_cron)), WithJsonSchema({"type": "string"})]
-DialectName = Literal["cnai", "draft", "modelpack"]
+DialectName = Annotated[
+    str, PlainValidator(_parsed(_dialect)), WithJsonSchema({"type": "string", "enum": ["cnai", "draft", "modelpack"]})
+]
 RoleName = Literal["weight", "weight.config", "doc", "code", "dataset"]
 Companion = Literal["image", "ollama"]
-assert {each.value for each in Dialect} == {"cnai", "draft", "modelpack"}
 assert {each.value for each in Role} == {"weight", "weight.config", "doc", "code", "dataset"}
 
 Patterns = Annotated[tuple[Regex, ...], Field(max_length=MAX_PATTERNS)]
