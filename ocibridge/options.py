@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .errors import UsageError
 
@@ -99,7 +99,7 @@ def option(
         enum = choices
         words = tuple(str(each.value) for each in choices)
     else:
-        words = choices
+        words = cast("Callable[[], Sequence[str]] | None", choices)
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
     said = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
     return field(default=default, metadata={_KEY: said})
