@@ -30,6 +30,16 @@ def test_json_is_what_go_writes() -> None:
     assert canonical_json({"a": "<é&>\u2028\x7f\n"}) == b'{"a":"\\u003c\xc3\xa9\\u0026\\u003e\\u2028\x7f\\n"}'
 
 
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"]))
+    )
+)
+def test_documents_are_written_as_canonical_json(annotations: dict[str, str]) -> None:
+    document = Descriptor(media_type="<\x7f\x01", digest=DIGEST, size=2**40, annotations=annotations)
+    assert document.to_json() == canonical_json(document.model_dump(mode="json", exclude_none=True))
+
+
 def test_the_field_order_is_that_of_the_go_types() -> None:
     part = Descriptor(media_type="m", digest=f"sha256:{HEX}", size=1, annotations={"k": "v"}, artifact_type="t")
     manifest = Manifest(artifact_type="a", config=part, layers=[part], subject=part, annotations={"k": "v"})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -13,7 +14,7 @@ from ..errors import FormatError, LimitError
 from ..paths import show
 
 _HINT = "it is damaged, or not what its name says"
-_GO_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_GO_ESCAPES = {char.encode(): f"\\u{ord(char):04x}".encode() for char in "<>&\u2028\u2029"}
 
 
 class Document(BaseModel):
@@ -28,7 +29,8 @@ class Document(BaseModel):
 
     def to_json(self) -> bytes:
         """The document as `canonical_json`, without the fields that are None."""
-        return canonical_json(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        # Straight to bytes: as a dictionary, the document of very many files would be several times as large.
+        return _escaped(self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_none=True))
 
 
 DocumentT = TypeVar("DocumentT", bound=Document)
@@ -41,7 +43,13 @@ def canonical_json(value: Any) -> bytes:
     of structs keep the order given; the caller sorts the keys of maps, as Go does.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(_GO_ESCAPES).encode("utf-8")
+    return _escaped(text.encode("utf-8"))
+
+
+def _escaped(data: bytes) -> bytes:
+    for char, escape in _GO_ESCAPES.items():
+        data = data.replace(char, escape)
+    return data
 
 
 def parse_json(data: bytes, owner: str, limit: int) -> Any:
@@ -56,10 +64,14 @@ def parse_json(data: bytes, owner: str, limit: int) -> Any:
         LimitError: there are more than `limit` bytes.
         FormatError: the bytes are no JSON, repeat a key, or nest too deeply.
     """
+    return _parse(data, owner, limit, _unique)
+
+
+def _parse(data: bytes, owner: str, limit: int, make: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> Any:
     if len(data) > limit:
         raise LimitError(f"{owner} has {len(data)} bytes, more than the {limit} accepted", hint=_HINT)
     try:
-        return json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(data, object_pairs_hook=make, parse_constant=_no_constant)
     except RecursionError:
         raise FormatError(f"{owner} is nested too deeply", hint=_HINT) from None
     except ValueError as exc:
@@ -73,7 +85,8 @@ def parse_document(kind: type[DocumentT], data: bytes, owner: str, limit: int) -
         LimitError: there are more than `limit` bytes.
         FormatError: the bytes are no JSON, or not a document of this kind.
     """
-    if not isinstance(parse_json(data, owner, limit), dict):
+    # pydantic lets repeated keys pass; for the check, nothing need be kept of what may be very large.
+    if not isinstance(_parse(data, owner, limit, lambda pairs: _unique(pairs) and {}), dict):
         raise FormatError(f"{owner} is not a JSON object", hint=_HINT)
     try:
         return kind.model_validate_json(data, strict=True)

@@ -22,8 +22,10 @@ OPERATIONS: dict[str, Callable[[Path, Path], object]] = {
     "inspect carton": lambda at, out: ocibridge.inspect(at / "m.carton"),
     "inspect folder": lambda at, out: ocibridge.inspect(at / "folder"),
     "inspect artifact": lambda at, out: ocibridge.inspect(f"oci:{at}/layout:carton"),
+    "inspect mlarchive": lambda at, out: ocibridge.inspect(at / "m.mlarchive"),
     "verify carton": lambda at, out: ocibridge.verify(at / "m.carton"),
     "verify folder": lambda at, out: ocibridge.verify(at / "folder"),
+    "verify mlarchive": lambda at, out: ocibridge.verify(at / "m.mlarchive"),
     "verify artifact": lambda at, out: ocibridge.verify(f"oci:{at}/layout:carton"),
     "push carton": lambda at, out: ocibridge.push(
         at / "m.carton", f"oci:{out}/new", ocibridge.PushOptions(cache=False)
@@ -32,12 +34,16 @@ OPERATIONS: dict[str, Callable[[Path, Path], object]] = {
     "push one layer a file": lambda at, out: ocibridge.push(
         at / "folder", f"oci:{out}/new", ocibridge.PushOptions(layers="raw-files", cache=False)
     ),
+    "pull mlarchive": lambda at, out: ocibridge.pull(f"oci:{at}/layout:mlarchive", out / "new.mlarchive"),
     "pull carton": lambda at, out: ocibridge.pull(f"oci:{at}/layout:carton", out / "new.carton"),
     "pull folder": lambda at, out: ocibridge.pull(f"oci:{at}/layout:folder", out / "new"),
     "convert to carton": lambda at, out: ocibridge.convert(
         at / "folder", out / "new.carton", ocibridge.ConvertOptions(writing=RUNNER)
     ),
     "convert to folder": lambda at, out: ocibridge.convert(at / "m.carton", out / "new"),
+    "convert an mlarchive": lambda at, out: ocibridge.convert(
+        at / "m.mlarchive", out / "new", ocibridge.ConvertOptions(as_format="folder")
+    ),
     "convert to mlarchive": lambda at, out: ocibridge.convert(at / "folder", out / "new.mlarchive"),
 }
 
@@ -53,7 +59,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         for number in range(count):
             (at / "folder" / "part" / f"{number}.txt").write_bytes(number.to_bytes(2, "big") * 700)
         ocibridge.convert(at / "folder", at / "m.carton", ocibridge.ConvertOptions(writing=RUNNER))
-        for name, source in {"carton": "m.carton", "folder": "folder"}.items():
+        ocibridge.convert(at / "folder", at / "m.mlarchive")
+        for name, source in {"carton": "m.carton", "folder": "folder", "mlarchive": "m.mlarchive"}.items():
             ocibridge.push(at / source, f"oci:{at}/layout:{name}", ocibridge.PushOptions(cache=False))
     return made
 

@@ -17,7 +17,7 @@ from ...errors import FormatError, LimitError, SourceError
 from ...io.content import BytesContent, Content, FileContent, chunks, read_all
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
-from ...settings import SMALL_FILE
+from ...settings import READ_SIZE, SMALL_FILE
 from ..options import ReadOptions
 from ..zip import Member, MemberContent, check_names, read_directory
 from .deflate import find_level
@@ -209,7 +209,7 @@ def _sha256(content: Content) -> str:
     digest = hashlib.sha256()
     count = 0
     with content.open() as reader:
-        for chunk in chunks(reader):
+        for chunk in chunks(reader, max(1, min(content.size, READ_SIZE))):
             digest.update(chunk)
             count += len(chunk)
     if count != content.size:

@@ -51,12 +51,13 @@ class _OneFileSink(Sink):
     def _take(self, path: str, incoming: Incoming) -> None:
         """Do something with each piece of what arrives."""
 
-    def _copy(self, incoming: Incoming, target: Path) -> None:
+    def _copy(self, incoming: Incoming, target: Path, *, final: bool = True) -> None:
         with writing(self._owner), open(target, "wb", buffering=0) as file:
             filler = PositionedWriter(file.fileno())
             for piece in incoming.pieces():
                 filler.write(piece)
-            fsync(file)
+            if final:
+                fsync(file)
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -152,7 +153,7 @@ class ArchiveSink(_OneFileSink):
             incoming.drain()
         else:
             place = self._room / str(len(self._hashes))
-            self._copy(incoming, place)
+            self._copy(incoming, place, final=False)
             self._waiting[path] = FileContent(place)
         if skeleton and not skeleton.original:
             self._advance(skeleton)

@@ -28,8 +28,10 @@ class MemberContent:
         limits: `zstd_window` is the one that matters here.
     """
 
+    __slots__ = ("_limits", "member", "path")
+
     def __init__(self, path: str | Path, member: Member, limits: Limits = DEFAULT_LIMITS) -> None:
-        self.path = Path(path)
+        self.path = path
         self.member = member
         self._limits = limits
 
