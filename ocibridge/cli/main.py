@@ -12,12 +12,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from . import completion, convert, copy, inspect, login, mirror, pull, push, verify, version, volume
 from .options import Parser
-from .output import note, result, say
+from .output import note, say
 
 _YOUNG = 200_000
 """Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
@@ -48,15 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
     """
-    _leave_out()
+    _spare()
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = argparse.Namespace(go_on=None)
     before = _on_terminate(_terminated)
     try:
+        if completion.is_asked():
+            completion.answer(build_parser())
         parser = build_parser(*arguments[:1])
-        if arguments[:1] == [completion.PROTOCOL]:
-            result(*completion.candidates(parser, arguments[1:]))
-            return DONE
         parser.parse_args(arguments, args)
         if args.version:
             version.run(args)
@@ -76,16 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _on_terminate(before)
 
 
-def _leave_out() -> None:
-    """Keep the libraries from what takes them long and is of no use in here."""
-    # To look for plugins, pydantic would read the metadata of every package that is installed; none belongs in here.
-    # What heeds its own switch for that has by then imported all that it takes to look.
+def _spare() -> None:
+    """Keep Python and the libraries from what takes long and is of no use here."""
+    # To look for plugins, pydantic reads the metadata of every package that is installed; none belongs in here.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    plugins = ModuleType("pydantic.plugin._loader")
-    plugins.__dict__["get_plugins"] = tuple
-    sys.modules.setdefault(plugins.__name__, plugins)
-    # The command line of httpx, for which it imports click, rich and pygments where they are installed.
-    sys.modules.setdefault("httpx._main", cast(ModuleType, None))
     # Importing makes very many objects and no garbage, as does a model of many files: the collector looks in vain.
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
     # What there is at the end goes with the process: to look through it once more takes as long as a small pull.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion: the scripts, and the answers to their question."""
+"""Shell completion: the scripts, and what they are told."""
 
 from __future__ import annotations
 
@@ -18,52 +18,44 @@ COMMANDS = ["push", "pull", "copy", "convert", "inspect", "verify", "mirror", "v
 COMMANDS += ["login", "logout", "completion", "version"]
 
 
-def answers(run: Run, *words: str) -> list[str]:
-    outcome = run("__complete", *words)
-    assert (outcome.status, outcome.err) == (0, "")
-    return [line.partition("\t")[0] for line in outcome.out.splitlines()]
-
-
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
-        ([""], COMMANDS),
-        (["pu"], ["push", "pull"]),
-        (["--v"], ["--version"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-        (["push", "--lay"], ["--layers"]),
-        (["convert", "a", "b", "--dialect", ""], ["cnai", "draft", "modelpack"]),
-        (["pull", "--th"], ["--thin"]),
-        (["verify", "--man"], ["--manifest-only"]),
-        (["push", "--layers", ""], ["tar", "raw", "raw-files"]),
-        (["push", "--layers", "raw"], ["raw", "raw-files"]),
-        (["push", "--layers", "=", "ra"], ["raw", "raw-files"]),
-        (["push", "--layers=ra"], ["--layers=raw", "--layers=raw-files"]),
-        (["push", "--ca-file=x"], []),
-        (["push", "--compress", "="], ["none", "gzip", "zstd"]),
-        (["push", "--json", "a", "b", "--compress", "g"], ["gzip"]),
-        (["push", ""], []),
-        (["push", "--ca-file", ""], []),
-        (["nonsense", ""], []),
-        (["login", "--pass"], ["--password-stdin"]),
-        (["volume", "prep"], ["prepare"]),
-        (["volume", "prepare", "--suf"], ["--suffix"]),
-        (["-x", "--y", "="], COMMANDS),
+        ("", COMMANDS),
+        ("pu", ["push", "pull"]),
+        ("--v", ["--version"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+        ("push --lay", ["--layers"]),
+        ("convert a b --dialect ", ["cnai", "draft", "modelpack"]),
+        ("pull --th", ["--thin"]),
+        ("verify --man", ["--manifest-only"]),
+        ("push --also ", ["ollama", "image"]),
+        ("push --strip", ["--strip-from"]),
+        ("push --layers raw", ["raw", "raw-files"]),
+        ("push --layers=ra", ["--layers=raw", "--layers=raw-files"]),
+        ("push --json a b --compress g", ["gzip"]),
+        ("push --ca-file ", ["cert.pem"]),
+        ("login --pass", ["--password-stdin"]),
+        ("volume prep", ["prepare"]),
+        ("volume prepare --suf", ["--suffix"]),
     ],
 )
-def test_candidates(run: Run, words: list[str], expected: list[str]) -> None:
-    assert answers(run, *words) == expected
-
-
-def test_commands_come_with_their_help(run: Run) -> None:
-    assert run("__complete", "ver").out.splitlines()[0].startswith("verify\tread every byte")
+def test_what_may_stand_at_the_cursor(line: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "cert.pem").touch()
+    line = f"ocibridge {line}"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_SUPPRESS_SPACE": "1"}
+    asked |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out")}
+    command = [sys.executable, "-m", "ocibridge"]
+    subprocess.run(command, check=True, env={**os.environ, **asked}, cwd=tmp_path / "here", timeout=60)
+    assert (tmp_path / "out").read_text().split("\n") == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_are_valid(run: Run, shell: str, tmp_path: Path) -> None:
     outcome = run("completion", shell)
     assert outcome.status == 0
-    assert "__complete" in outcome.out
+    assert "_ARGCOMPLETE" in outcome.out
     if shutil.which(shell):
         script = tmp_path / "script"
         script.write_text(outcome.out)
@@ -79,10 +71,14 @@ def test_bash_completes(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(run("completion", "bash").out)
     ask = f"""source {script}
-        COMP_WORDS=(ocibridge push --layers = ra); COMP_CWORD=4; _ocibridge; echo "${{COMPREPLY[@]}}"
-        COMP_WORDS=(ocibridge v ''); COMP_CWORD=1; _ocibridge; echo "${{COMPREPLY[@]}}"
-        COMP_WORDS=(ocibridge push ''); COMP_CWORD=2; _ocibridge; echo "${{#COMPREPLY[@]}}"
+        for COMP_LINE in "ocibridge push --layers ra" "ocibridge v" "ocibridge push a"; do
+            COMP_POINT=${{#COMP_LINE}}; _python_argcomplete ocibridge; echo "${{COMPREPLY[@]}}"
+        done
     """
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=env, timeout=60)
-    assert done.stdout.splitlines() == ["raw raw-files", "verify volume version", "0"]
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["raw", "raw-files"],
+        ["verify", "volume", "version"],
+        [],
+    ]

@@ -188,7 +188,7 @@ words = st.one_of(
     st.sampled_from(
         ["push", "pull", "inspect", "verify", "logout", "completion", "--json", "-q", "--layers", "raw", "oci:", "--"]
     ),
-    st.sampled_from(["oci:x:y", "oci-archive:x", "host.invalid", "-a", "k=v", "__complete", "--created", "-h", "-"]),
+    st.sampled_from(["oci:x:y", "oci-archive:x", "host.invalid", "-a", "k=v", "--created", "-h", "-"]),
     st.text(st.characters(exclude_characters="\0"), max_size=12),
 )
 
@@ -196,7 +196,6 @@ words = st.one_of(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(argv=st.lists(words, max_size=6))
 @example(argv=["inspect", "\udcff"])
-@example(argv=["__complete"])
 def test_no_arguments_make_a_traceback(argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for verb in ("push", "pull", "inspect", "verify"):

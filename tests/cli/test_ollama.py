@@ -85,9 +85,3 @@ def test_likely_mistakes(
     assert (outcome.status, outcome.out, outcome.err.count("\n")) == (status, "", 1)
     assert word in outcome.err
     assert not (tmp_path / "layout").exists()
-
-
-def test_the_choices_are_completed(run: Run) -> None:
-    assert run("__complete", "push", "--also", "").out.split()[:1] == ["ollama"]
-    words = {line.partition("\t")[0] for line in run("__complete", "push", "--").out.splitlines()}
-    assert {"--also", "--strip-from", "--mount-from"} <= words

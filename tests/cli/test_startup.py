@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ocibridge
 from ocibridge.cli.main import build_parser
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -35,9 +37,7 @@ def imported(*argv: object, path: Path | None = None) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize(
-    "argv", [["--help"], ["--version"], ["push", "--help"], ["completion", "bash"], ["__complete", "pu"]], ids=" ".join
-)
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["push", "--help"]], ids=" ".join)
 def test_light_commands(argv: list[str]) -> None:
     modules = imported(*argv)
     assert modules & HEAVY == set()
@@ -70,7 +70,6 @@ def test_a_folder_needs_no_other_format_and_no_report_of_another_verb(tmp_path: 
     pushed = imported("push", source, layout, "--quiet")
     pulled = imported("pull", layout, tmp_path / "pulled", "--quiet")
     needless = {
-        "importlib.metadata",
         "ocibridge.operations.reports",
         "ocibridge.formats.folder.settings_file",
         "tomllib",
@@ -103,7 +102,7 @@ def test_no_plugin_of_pydantic_is_looked_for(carton: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("word", "declared"),
-    [("inspect", {"inspect"}), ("logout", {"login", "logout"}), ("", None), ("--help", None), ("__complete", None)],
+    [("inspect", {"inspect"}), ("logout", {"login", "logout"}), ("", None), ("--help", None)],
 )
 def test_only_the_command_that_is_called_is_declared(word: str, declared: set[str] | None) -> None:
     def commands(parser: argparse.ArgumentParser) -> set[str]:
@@ -114,11 +113,15 @@ def test_only_the_command_that_is_called_is_declared(word: str, declared: set[st
     assert commands(build_parser(word)) == (declared or everything)
 
 
-def test_httpx_is_imported_without_its_command_line() -> None:
-    program = "import sys; from ocibridge.cli.main import main; main(['--version']); import httpx; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert "httpx" in done.stdout.split()
-    assert not {"click", "rich", "pygments"} & set(done.stdout.split())
+def test_no_module_puts_anything_into_the_table_of_modules() -> None:
+    """A stand-in for a module of a library breaks every command with the library's next release."""
+    package = Path(ocibridge.__file__).parent
+    found = [
+        path
+        for path in package.rglob("*.py")
+        if re.search(r"\bsys\.modules|import.*\bmodules\b", path.read_text("utf-8"))
+    ]
+    assert found == []
 
 
 def test_a_job_without_companions_or_dialects_imports_nothing_that_makes_them(tmp_path: Path) -> None:
