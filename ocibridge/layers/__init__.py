@@ -3,8 +3,8 @@
 
 from .encoding import Encoding
 from .layer import Layer, LayerDigests, StoredLayer, UnpackedFile, unpack, without_prefix
-from .onepass import OnePass, describe, promised
 from .plan import BuiltManifest, ManifestPlan
+from .stream import LayerStream, describe, promised
 from .tar import TarEntry, read_tar, tar_parts
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     "Encoding",
     "Layer",
     "LayerDigests",
+    "LayerStream",
     "ManifestPlan",
-    "OnePass",
     "StoredLayer",
     "TarEntry",
     "UnpackedFile",

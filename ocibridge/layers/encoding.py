@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import IO, cast
 
@@ -37,27 +37,27 @@ class Encoding(str, Enum):
         return self in (Encoding.TAR_GZIP, Encoding.TAR_ZSTD)
 
 
-def compress(reader: Reader, encoding: Encoding, size: int) -> Iterator[bytes]:
-    """The compressed form of `size` bytes from `reader`, piece by piece."""
-    return _gzip(reader) if encoding is Encoding.TAR_GZIP else _zstd(reader, size)
+def compress(chunks: Iterable[memoryview], encoding: Encoding, size: int) -> Iterator[bytes]:
+    """The compressed form of `size` bytes, which come in full chunks (see `io.content.chunks`), piece by piece."""
+    return _gzip(chunks) if encoding is Encoding.TAR_GZIP else _zstd(chunks, size)
 
 
-def _gzip(reader: Reader) -> Iterator[bytes]:
+def _gzip(chunks: Iterable[memoryview]) -> Iterator[bytes]:
     encoder = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, 8, zlib.Z_DEFAULT_STRATEGY)
     checksum = total = 0
     yield _GZIP_HEADER
-    for chunk in chunks(reader):
+    for chunk in chunks:
         checksum = zlib.crc32(chunk, checksum)
         total += len(chunk)
         yield encoder.compress(chunk)
     yield encoder.flush() + struct.pack("<LL", checksum, total & 0xFFFFFFFF)
 
 
-def _zstd(reader: Reader, size: int) -> Iterator[bytes]:
+def _zstd(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:
     import zstandard
 
     encoder = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=False, threads=0).compressobj(size=size)
-    for chunk in chunks(reader):
+    for chunk in chunks:
         yield encoder.compress(chunk)
     yield encoder.flush()
 

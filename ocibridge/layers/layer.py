@@ -77,8 +77,7 @@ class _Compressed:
         self.size = size
 
     def open(self, offset: int = 0) -> Reader:
-        source = self._plain.open()
-        reader = PieceReader(_closing(source, compress(source, self._encoding, self._plain.size)))
+        reader = PieceReader(self._pieces())
         while offset:
             skipped = len(reader.read(min(offset, 1 << 20)) or b"")
             if not skipped:
@@ -86,10 +85,9 @@ class _Compressed:
             offset -= skipped
         return reader
 
-
-def _closing(source: Reader, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    with source:
-        yield from pieces
+    def _pieces(self) -> Iterator[bytes]:
+        with self._plain.open() as source:
+            yield from compress(chunks(source), self._encoding, self._plain.size)
 
 
 class LayerDigests(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import IntegrityError, UsageError
 from ..formats.check import CheckSink
 from ..formats.registry import format_named
-from ..layers import Encoding, Layer, OnePass, StoredLayer
+from ..layers import Encoding, Layer, LayerStream, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
 from ..stores.opening import open_store
@@ -63,7 +63,7 @@ def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport
     def check(file: ModelFile) -> str:
         task = Task("verifying", file.path, file.size)
         with reported(workers.progress, task):
-            return OnePass(Layer((file,), Encoding.RAW), workers.watch(task)).finish().diff_id
+            return LayerStream(Layer((file,), Encoding.RAW), workers.watch(task)).finish().diff_id
 
     workers.map(check, model.files)
     promised = sum(1 for file in model.files if file.sha256)

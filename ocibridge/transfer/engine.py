@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from .. import settings
 from ..errors import IntegrityError, StoreError
-from ..layers import OnePass
+from ..layers import LayerStream
 from ..oci import Descriptor
 from ..settings import MiB
 from ..stores.base import Store, can_mount
@@ -200,7 +200,7 @@ class CopyEngine:
         task = Task(self._phase, blob.label, blob.size)
         watch, count = workers.watch(task), self._counter(task, workers)
         # Only what is sent is progress; reading has to hear of the end of all work, too.
-        with reported(workers.progress, task), OnePass(blob.layer, lambda _: watch(0)) as reading:
+        with reported(workers.progress, task), LayerStream(blob.layer, lambda _: watch(0)) as reading:
             sent = self._target.stream_blob(reading, blob.key.text if blob.key else None, count)
             descriptor = blob.found(reading.finish(), self._cache)
             if not sent:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ocibridge.io.content import BytesContent, chunks
 from ocibridge.io.hasher import SMALL, BackgroundHasher
-from ocibridge.layers.hashing import Tally
+from ocibridge.layers.stream import LayerHasher
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=8), st.integers(0, 9), st.integers(1, 50))
@@ -23,10 +23,10 @@ def test_every_file_is_hashed(sizes: list[tuple[int, int]], tail: int, step: int
         expected.append(hashlib.sha256(data[at + gap : at + gap + size]).hexdigest())
         at += gap + size
     counts: list[int] = []
-    with BackgroundHasher(False) as one, Tally(BytesContent(data).open(), sizes, (one, one), counts.append) as reader:
-        read = b"".join(bytes(piece) for piece in chunks(reader, step))
-        assert reader.files() == expected
-    assert (read, reader.hash.digest()) == (data, hashlib.sha256(data).digest())
+    with LayerHasher(sizes, counts.append, threads=False) as hasher:
+        read = b"".join(bytes(piece) for piece in hasher.watch(chunks(BytesContent(data).open(), step)))
+        assert hasher.files() == expected
+    assert (read, hasher.hash.digest()) == (data, hashlib.sha256(data).digest())
     assert sum(counts) == sum(size for _, size in sizes)
 
 
@@ -34,26 +34,27 @@ def test_every_file_is_hashed(sizes: list[tuple[int, int]], tail: int, step: int
 def test_threads_change_nothing(step: int) -> None:
     sizes = [(5, 4 * SMALL + 1), (0, SMALL), (7, SMALL - 1), (1, 0), (0, 2 * SMALL)]
     data = hashlib.shake_128(b"x").digest(sum(map(sum, sizes)) + 9)
-    with (
-        BackgroundHasher(True) as every,
-        BackgroundHasher(True) as each,
-        Tally(BytesContent(data).open(), sizes, (every, each), lambda _: None) as reader,
-    ):
-        for _ in chunks(reader, step):
+    with LayerHasher(sizes, lambda _: None, threads=True) as hasher:
+        for _ in hasher.watch(chunks(BytesContent(data).open(), step)):
             pass
-        found = reader.files()
+        found = hasher.files()
     at = 0
     for (gap, size), sha256 in zip(sizes, found, strict=True):
         assert sha256 == hashlib.sha256(data[at + gap : at + gap + size]).hexdigest()
         at += gap + size
-    assert reader.hash.digest() == hashlib.sha256(data).digest()
+    assert hasher.hash.digest() == hashlib.sha256(data).digest()
 
 
-def test_a_content_that_is_one_file_is_hashed_once() -> None:
-    data, counts = b"x" * 1000, list[int]()
-    with BackgroundHasher(False) as every, BackgroundHasher(False) as each:
-        each.update = lambda *_: pytest.fail("it was hashed twice")  # type: ignore[method-assign]
-        with Tally(BytesContent(data).open(), None, (every, each), counts.append) as reader:
-            reader.read()
-            assert reader.files() == [hashlib.sha256(data).hexdigest()]
-    assert sum(counts) == 1000
+def test_a_content_that_is_one_file_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, counts, hashed = b"x" * 1000, list[int](), list[int]()
+    update = BackgroundHasher.update
+
+    def counted(self: BackgroundHasher, digest: hashlib._Hash, piece: memoryview) -> None:
+        hashed.append(len(piece))
+        update(self, digest, piece)
+
+    monkeypatch.setattr(BackgroundHasher, "update", counted)
+    with LayerHasher(None, counts.append, threads=False) as hasher:
+        assert b"".join(hasher.watch(chunks(BytesContent(data).open()))) == data
+        assert hasher.files() == [hashlib.sha256(data).hexdigest()]
+    assert sum(counts) == sum(hashed) == 1000

@@ -15,7 +15,7 @@ from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import IntegrityError
 from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, ignore_bytes
-from ocibridge.layers import Layer, LayerDigests, OnePass, StoredLayer
+from ocibridge.layers import Layer, LayerDigests, LayerStream, StoredLayer
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import SMALL_FILE
 from ocibridge.stores.base import BlobStream
@@ -167,7 +167,7 @@ def planned(model: Model, options: PlanOptions) -> list[Layer]:
 def tamper(cache: DigestCache, made: Model, other: Source) -> None:
     """Give the layer of one model the digests of another, as no accident could."""
     layer, wrong = planned(made, PlanOptions())[0], planned(other.model(), PlanOptions())[0]
-    with OnePass(wrong) as reading:
+    with LayerStream(wrong) as reading:
         digests = reading.finish()
     key = module.layer_key(layer)
     hashes = tuple(file.sha256 or known for file, known in zip(layer.files, digests.files, strict=True))
@@ -201,7 +201,7 @@ def test_a_row_of_other_files_is_a_miss_where_they_are_promised(tmp_path: Path, 
         (key,) = [key for (key,) in connection.execute("SELECT key FROM digests")]
     connection.close()
     layer = planned(other.model(), PlanOptions())[0]
-    with OnePass(layer) as reading:
+    with LayerStream(layer) as reading:
         text = module._to_text(key, reading.finish())
     with sqlite3.connect(tmp_path / "cache" / FILE) as connection:
         connection.execute("UPDATE digests SET digests = ?", (text,))
@@ -217,7 +217,7 @@ def test_a_wrong_row_of_two_equal_layers(tmp_path: Path, cache: DigestCache) -> 
     first, second = (Counted(source.path, 0, SMALL_FILE), Counted(source.path, 1, SMALL_FILE))
     model = Model("folder", (ModelFile("a", Role.WEIGHT, first), ModelFile("b", Role.WEIGHT, second)))
     plan = plan_manifest(model, PlanOptions(Layers.RAW_FILES))
-    with OnePass(wrong) as reading:
+    with LayerStream(wrong) as reading:
         digests = reading.finish()
     for layer in planned(model, PlanOptions(Layers.RAW_FILES)):
         cache.put(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import httpx
@@ -11,7 +12,11 @@ import httpx
 from ...errors import IntegrityError
 from ...io.content import ByteCount, BytesContent, Content, chunks, ignore_bytes
 from ...settings import KiB
+from .options import Timeouts
+from .pace import Pace
 
+_PART = 16 * KiB
+_PROMPT = 1.0
 SEND_SIZE = 256 * KiB
 """Bytes handed to the socket at once; larger pieces are copied more often on their way than they save calls."""
 
@@ -119,3 +124,36 @@ class OnceBody(ContentBody):
                     raise self._changed()
                 yield part
                 self._on_bytes(len(part))
+
+
+class SteadyBody:
+    """A request body that is given up when the other side hardly takes any of it.
+
+    Args:
+        body: The body; it can be iterated again for each try.
+        timeouts: See `Pace`.
+    """
+
+    def __init__(self, body: Iterable[bytes], timeouts: Timeouts) -> None:
+        self._body = body
+        self._timeouts = timeouts
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, from the start.
+
+        Raises:
+            TooSlow: see `Pace.moved`.
+        """
+        pace = Pace(self._timeouts)
+        # Nothing can be measured while one part is being taken, so parts are small until they go fast.
+        size = _PART
+        for piece in self._body:
+            position = 0
+            while position < len(piece):
+                part = piece[position : position + size]
+                start = time.monotonic()
+                yield part
+                seconds = time.monotonic() - start
+                pace.moved(len(part), seconds)
+                position += len(part)
+                size = 2 * size if seconds < _PROMPT else _PART

@@ -18,12 +18,12 @@ from ...about import USER_AGENT
 from ...errors import LimitError, OcibridgeError, StoreError
 from ...settings import KiB, MiB
 from .auth import Scope, parse_challenges
-from .body import ContentBody
+from .body import ContentBody, SteadyBody
 from .errors import error_code, error_from_exception, error_from_response, proxy_refused
 from .host import UNSAFE, Host
 from .hosts import Hosts
 from .options import RegistryOptions, without_secrets
-from .pace import Pace, SteadyBody
+from .pace import Pace
 from .proxies import proxy_for
 from .retry import Attempts, Problem, is_transient
 

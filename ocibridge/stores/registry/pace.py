@@ -3,16 +3,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
-
 import httpx
 
-from ...settings import KiB
 from .options import Timeouts
-
-_PART = 16 * KiB
-_PROMPT = 1.0
 
 
 class TooSlow(httpx.TimeoutException):
@@ -44,36 +37,3 @@ class Pace:
         if self._bytes < self._timeouts.rate * self._seconds:
             raise TooSlow(f"fewer than {self._timeouts.rate} bytes per second")
         self._bytes, self._seconds = 0, 0.0
-
-
-class SteadyBody:
-    """A request body that is given up when the other side hardly takes any of it.
-
-    Args:
-        body: The body; it can be iterated again for each try.
-        timeouts: See `Pace`.
-    """
-
-    def __init__(self, body: Iterable[bytes], timeouts: Timeouts) -> None:
-        self._body = body
-        self._timeouts = timeouts
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The bytes, from the start.
-
-        Raises:
-            TooSlow: see `Pace.moved`.
-        """
-        pace = Pace(self._timeouts)
-        # Nothing can be measured while one part is being taken, so parts are small until they go fast.
-        size = _PART
-        for piece in self._body:
-            position = 0
-            while position < len(piece):
-                part = piece[position : position + size]
-                start = time.monotonic()
-                yield part
-                seconds = time.monotonic() - start
-                pace.moved(len(part), seconds)
-                position += len(part)
-                size = 2 * size if seconds < _PROMPT else _PART

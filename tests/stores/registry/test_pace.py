@@ -9,9 +9,9 @@ import pytest
 
 from ocibridge.io.content import BytesContent
 from ocibridge.settings import KiB
-from ocibridge.stores.registry.body import ContentBody
+from ocibridge.stores.registry.body import ContentBody, SteadyBody
 from ocibridge.stores.registry.options import Timeouts
-from ocibridge.stores.registry.pace import Pace, SteadyBody, TooSlow
+from ocibridge.stores.registry.pace import Pace, TooSlow
 
 LEAST = Timeouts(rate=100, window=10)
 DATA = bytes(range(256)) * 4 * KiB
@@ -29,7 +29,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("ocibridge.stores.registry.pace.time.monotonic", clock)
+    monkeypatch.setattr("ocibridge.stores.registry.body.time.monotonic", clock)
     return clock
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ocibridge.errors import IntegrityError, NetworkError, StoreError
 from ocibridge.io.content import BytesContent, Reader
-from ocibridge.layers import OnePass
+from ocibridge.layers import LayerStream
 from ocibridge.stores.registry import RegistryStore, distribution
 
 from .conftest import MakeStore
@@ -95,12 +95,12 @@ def test_a_stream_goes_on_where_another_was_stopped(
     server: FaultServer, noting: Callable[[], RegistryStore], counted: list[int], tmp_path: Path, kept: int
 ) -> None:
     upload = Uploads(server)
-    with OnePass(layer(Stopping(DATA))) as reading, pytest.raises(Stopped):
+    with LayerStream(layer(Stopping(DATA))) as reading, pytest.raises(Stopped):
         noting().stream_blob(reading, "key")
     assert upload.stopped.wait(30)
     assert not server.requests("DELETE")
     upload.data = DATA[:kept]
-    with OnePass(layer(BytesContent(DATA))) as reading:
+    with LayerStream(layer(BytesContent(DATA))) as reading:
         assert noting().stream_blob(reading, "key", counted.append)
         assert reading.finish().digest == BLOB.digest
     assert upload.data == DATA
@@ -111,7 +111,7 @@ def test_a_stream_goes_on_where_another_was_stopped(
 
 
 def test_a_stream_whose_connection_broke_goes_on_with_its_digest(
-    server: FaultServer, noting: Callable[[], RegistryStore], reading: OnePass, counted: list[int], tmp_path: Path
+    server: FaultServer, noting: Callable[[], RegistryStore], reading: LayerStream, counted: list[int], tmp_path: Path
 ) -> None:
     upload = Uploads(server)
     upload.keeps, upload.failure = 700_000, Reply(0)

@@ -7,7 +7,7 @@ import pytest
 
 from ocibridge.errors import IntegrityError, SourceError
 from ocibridge.io.content import BytesContent
-from ocibridge.layers import Encoding, OnePass
+from ocibridge.layers import Encoding, LayerStream
 from ocibridge.settings import MiB
 from ocibridge.stores.registry import RegistryStore
 from ocibridge.stores.registry import upload as upload_module
@@ -20,7 +20,7 @@ __all__ = ["counted", "reading"]
 
 
 def test_one_patch_and_an_empty_put(
-    server: FaultServer, store: RegistryStore, reading: OnePass, counted: list[int]
+    server: FaultServer, store: RegistryStore, reading: LayerStream, counted: list[int]
 ) -> None:
     upload = Uploads(server)
     assert store.stream_blob(reading, None, counted.append)
@@ -40,12 +40,12 @@ def test_a_compressed_layer_goes_in_chunks(
 ) -> None:
     monkeypatch.setattr(upload_module, "STREAM_CHUNK", 400_000)
     made = layer(BytesContent(DATA), Encoding.TAR_ZSTD)
-    with OnePass(made) as first:
+    with LayerStream(made) as first:
         size = first.finish().size
     with made.content(size).open() as reader:
         blob = reader.readall()
     upload = Uploads(server, blob)
-    with OnePass(made) as again:
+    with LayerStream(made) as again:
         assert store.stream_blob(again, None, counted.append)
     assert upload.data == blob
     *chunks, last = [len(seen.body) for seen in server.requests("PATCH")]
@@ -57,7 +57,7 @@ def test_a_compressed_layer_goes_in_chunks(
 
 @pytest.mark.parametrize("status", [400, 404, 405, 411, 413, 416, 500, 502, 503, 0])
 def test_what_is_refused_is_pushed_with_its_digest(
-    server: FaultServer, store: RegistryStore, reading: OnePass, counted: list[int], status: int
+    server: FaultServer, store: RegistryStore, reading: LayerStream, counted: list[int], status: int
 ) -> None:
     upload = Uploads(server)
     upload.failure = Reply(status)
@@ -68,7 +68,7 @@ def test_what_is_refused_is_pushed_with_its_digest(
     store.push_blob(BLOB, BytesContent(DATA), counted.append)
     assert upload.data == DATA
     assert sum(counted) == len(DATA)
-    with OnePass(layer(BytesContent(DATA))) as another:
+    with LayerStream(layer(BytesContent(DATA))) as another:
         assert not store.stream_blob(another, None)
     assert len(server.requests("PATCH")) == 1
     assert not store.capabilities.streams
@@ -77,14 +77,14 @@ def test_what_is_refused_is_pushed_with_its_digest(
 def test_an_early_refusal(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
     Uploads(server)
     server.on("PATCH", SESSION, Reply(413, early=True))
-    with OnePass(layer(BytesContent(bytes(40 * MiB)))) as reading:
+    with LayerStream(layer(BytesContent(bytes(40 * MiB)))) as reading:
         assert not store.stream_blob(reading, None, counted.append)
         assert reading.finish().size == 40 * MiB
     assert sum(counted) == 0
 
 
 def test_a_stream_that_would_have_to_be_sent_again(
-    server: FaultServer, make_store: MakeStore, reading: OnePass, counted: list[int]
+    server: FaultServer, make_store: MakeStore, reading: LayerStream, counted: list[int]
 ) -> None:
     tokens = iter("abcdef")
     server.on("GET", "/token", lambda seen: Reply(200, b'{"token":"t-%s"}' % next(tokens).encode()))
@@ -96,7 +96,7 @@ def test_a_stream_that_would_have_to_be_sent_again(
     assert reading.finish().digest == BLOB.digest
 
 
-def test_a_refused_digest_is_no_success(server: FaultServer, store: RegistryStore, reading: OnePass) -> None:
+def test_a_refused_digest_is_no_success(server: FaultServer, store: RegistryStore, reading: LayerStream) -> None:
     Uploads(server, b"what the network made of it")
     assert not store.stream_blob(reading, None)
 
@@ -110,7 +110,7 @@ def test_a_source_that_changes_its_size(
 
     Uploads(server)
     with (
-        OnePass(layer(Lying(DATA[:size] + b"x" * (size - len(DATA))))) as reading,
+        LayerStream(layer(Lying(DATA[:size] + b"x" * (size - len(DATA))))) as reading,
         pytest.raises((SourceError, IntegrityError), match=r"its size|were announced"),
     ):
         store.stream_blob(reading, None, counted.append)
@@ -122,7 +122,7 @@ def test_a_source_that_changes_its_size(
 def test_a_broken_promise_closes_nothing(server: FaultServer, store: RegistryStore, counted: list[int]) -> None:
     Uploads(server)
     with (
-        OnePass(layer(BytesContent(DATA), Encoding.TAR, "0" * 64)) as reading,
+        LayerStream(layer(BytesContent(DATA), Encoding.TAR, "0" * 64)) as reading,
         pytest.raises(IntegrityError, match="its format promises"),
     ):
         store.stream_blob(reading, None, counted.append)

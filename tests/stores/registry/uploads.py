@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ocibridge.io.content import BytesContent, Content
-from ocibridge.layers import Encoding, Layer, OnePass
+from ocibridge.layers import Encoding, Layer, LayerStream
 from ocibridge.model import ModelFile, Role
 from ocibridge.oci import Descriptor
 
@@ -77,8 +77,8 @@ def counted() -> list[int]:
 
 
 @pytest.fixture
-def reading() -> Iterator[OnePass]:
-    with OnePass(layer(BytesContent(DATA))) as opened:
+def reading() -> Iterator[LayerStream]:
+    with LayerStream(layer(BytesContent(DATA))) as opened:
         yield opened
 
 

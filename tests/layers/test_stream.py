@@ -10,7 +10,7 @@ import pytest
 
 from ocibridge.errors import IntegrityError
 from ocibridge.io.content import BytesContent, read_all
-from ocibridge.layers import Encoding, Layer, OnePass
+from ocibridge.layers import Encoding, Layer, LayerStream
 from ocibridge.model import ModelFile, Role
 from ocibridge.settings import SMALL_FILE
 
@@ -34,7 +34,7 @@ def hash_threads() -> list[str]:
 @pytest.mark.parametrize("encoding", list(Encoding))
 def test_bytes_and_digests_are_those_of_plain_reading(encoding: Encoding) -> None:
     made = layer(encoding)
-    with OnePass(made) as reading:
+    with LayerStream(made) as reading:
         # A pause in the middle, as a line that breaks makes it, changes nothing.
         blob = b"".join(bytes(next(reading)) for _ in range(3))
         assert hash_threads()
@@ -51,13 +51,16 @@ def test_bytes_and_digests_are_those_of_plain_reading(encoding: Encoding) -> Non
 
 @pytest.mark.parametrize("encoding", list(Encoding))
 def test_a_reading_that_is_given_up_leaves_no_thread(encoding: Encoding) -> None:
-    with OnePass(layer(encoding)) as reading:
+    with LayerStream(layer(encoding)) as reading:
         next(reading)
     assert not hash_threads()
 
 
 def test_a_broken_promise_is_found_at_the_end() -> None:
-    with OnePass(layer(Encoding.TAR, "0" * 64)) as reading, pytest.raises(IntegrityError, match="its format promises"):
+    with (
+        LayerStream(layer(Encoding.TAR, "0" * 64)) as reading,
+        pytest.raises(IntegrityError, match="its format promises"),
+    ):
         reading.finish()
     assert not hash_threads()
 
@@ -69,6 +72,6 @@ def test_who_watches_can_end_it() -> None:
     def watch(count: int) -> None:
         raise Enough
 
-    with OnePass(layer(Encoding.TAR), watch) as reading, pytest.raises(Enough):
+    with LayerStream(layer(Encoding.TAR), watch) as reading, pytest.raises(Enough):
         reading.finish()
     assert not hash_threads()

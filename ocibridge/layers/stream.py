@@ -4,20 +4,103 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
 
 from ..errors import IntegrityError
 from ..io.content import ByteCount, chunks, ignore_bytes
-from ..io.hasher import BackgroundHasher
+from ..io.hasher import SMALL, BackgroundHasher
 from ..model import ModelFile
 from ..paths import show
 from ..settings import READ_SIZE, SMALL_FILE
 from .encoding import Encoding, compress
-from .hashing import Tally
 from .layer import Layer, LayerDigests
 
 
-class OnePass:
+class LayerHasher:
+    """Hashes a layer before compression: all of its bytes, and each file in it.
+
+    Args:
+        sizes: For each file the bytes before it that are of no file, and its own; None where the layer is a file.
+        on_bytes: Told the number of bytes of files that were read.
+        threads: Whether threads hash, while others use the bytes.
+
+    Attributes:
+        hash: Hash of everything.
+    """
+
+    def __init__(self, sizes: Iterable[tuple[int, int]] | None, on_bytes: ByteCount, threads: bool) -> None:
+        self.hash = hashlib.sha256()
+        self._every, self._each = BackgroundHasher(threads), BackgroundHasher(threads and sizes is not None)
+        self._on_bytes = on_bytes
+        self._files: list[str | hashlib._Hash] = []
+        self._split = None if sizes is None else self._split_files(sizes)
+        if self._split:
+            next(self._split)
+
+    def watch(self, pieces: Iterable[memoryview]) -> Iterator[memoryview]:
+        """The same pieces, hashed while the caller uses them; each is good until the next one is asked for."""
+        for piece in pieces:
+            self._every.update(self.hash, piece)
+            self._on_bytes(self._split.send(piece) if self._split else len(piece))
+            yield piece
+            self._wait()
+        if self._split:
+            self._split.send(memoryview(b""))  # empty files at the end
+
+    def files(self) -> list[str]:
+        """Hex sha256 of each file, in their order; after everything was read."""
+        self._wait()
+        if not self._split:
+            return [self.hash.hexdigest()]
+        return [each if isinstance(each, str) else each.hexdigest() for each in self._files]
+
+    def __enter__(self) -> LayerHasher:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        if self._split:
+            # It refers to this object and to the caller's buffer: both would stay until the garbage collector comes.
+            self._split.close()
+        with self._every:
+            self._each.__exit__(*exc)
+
+    def _wait(self) -> None:
+        self._every.wait()
+        self._each.wait()
+
+    def _split_files(self, sizes: Iterable[tuple[int, int]]) -> Generator[int, memoryview, None]:
+        """Takes the bytes piece by piece, and gives the number of those that are of files."""
+        view = yield 0
+        count = 0
+        for gap, size in sizes:
+            while gap > len(view):
+                gap -= len(view)
+                view = yield count
+                count = 0
+            view = view[gap:]
+            if size < SMALL and size <= len(view):
+                self._files.append(hashlib.sha256(view[:size]).hexdigest())
+                view = view[size:]
+                count += size
+                continue
+            digest = hashlib.sha256()
+            self._files.append(digest)
+            while size:
+                part = view[:size]
+                self._each.update(digest, part)
+                view = view[len(part) :]
+                size -= len(part)
+                count += len(part)
+                if size:
+                    view = yield count
+                    count = 0
+        while True:
+            yield count
+            count = 0
+
+
+class LayerStream:
     """One read of a layer: an iterator over the bytes of its blob, which may be left and taken up again.
 
     Each piece is good until the next one is asked for. After the last one the promises of the format are checked, and
@@ -62,7 +145,7 @@ class OnePass:
         """Stop reading."""
         self._pieces.close()
 
-    def __enter__(self) -> OnePass:
+    def __enter__(self) -> LayerStream:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,26 +157,25 @@ class OnePass:
         step = max(1, min(READ_SIZE, layer.parts.size))
         sizes = [part.size for part in layer.parts.parts]
         pairs = None if layer.encoding is Encoding.RAW else list(zip(sizes[::2], sizes[1::2], strict=False))
-        large = layer.size >= SMALL_FILE
         blob, size = hashlib.sha256(), 0
         with (
-            BackgroundHasher(large) as every,
-            BackgroundHasher(large) as each,
-            Tally(layer.parts.open(), pairs, (every, each), self._on_bytes) as plain,
+            layer.parts.open() as reader,
+            LayerHasher(pairs, self._on_bytes, threads=layer.size >= SMALL_FILE) as hasher,
         ):
-            for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else chunks(plain, step):
+            plain = hasher.watch(chunks(reader, step))
+            for piece in compress(plain, layer.encoding, layer.parts.size) if compressed else plain:
                 if compressed:
                     blob.update(piece)
                 size += len(piece)
                 yield piece
-            found = plain.files()
+            found = hasher.files()
         # A tar archive has the files in an order of its own.
         order = sorted(range(len(found)), key=lambda number: layer.files[number].path.encode())
         hashes = dict(zip(order, found, strict=True))
         files = tuple(hashes[number] for number in range(len(found)))
         for file, sha256 in zip(layer.files, files, strict=True):
             _check_file(file, sha256)
-        diff_id = "sha256:" + plain.hash.hexdigest()
+        diff_id = "sha256:" + hasher.hash.hexdigest()
         self.digests = LayerDigests("sha256:" + blob.hexdigest() if compressed else diff_id, size, diff_id, files)
 
 
@@ -112,7 +194,7 @@ def describe(layer: Layer, on_bytes: ByteCount = ignore_bytes) -> LayerDigests:
     """
     if layer.promised:
         return promised(layer)
-    with OnePass(layer, on_bytes) as reading:
+    with LayerStream(layer, on_bytes) as reading:
         return reading.finish()
 
 
