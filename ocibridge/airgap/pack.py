@@ -23,10 +23,10 @@ from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, pa
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.copy import copy_companions
 from ..paths import show
+from ..stores.archivewriter import ArchiveWriter
 from ..stores.base import Store
-from ..stores.bundle import BundleWriter
 from ..stores.content import BlobContent
-from ..stores.imageindex import Entry
+from ..stores.imageindex import Entry, ImageIndex
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
@@ -108,7 +108,7 @@ def pack(
     wanted = _wanted(references)
     graph = CopyOptions(tuple(options.platforms or ()), options.referrers, (), options.digest_tags, concurrency=1)
     with ExitStack() as stack:
-        writer = stack.enter_context(BundleWriter(path, options.volume_size, options.force))
+        writer = stack.enter_context(ArchiveWriter(path, options.volume_size, force=options.force))
         sources = _open(wanted.values(), registry, stack)
         session = CopySession()
         workers = Workers(options.concurrency, progress, list(sources.values()))
@@ -248,7 +248,7 @@ class _PackedBlobs:
 
 
 def _write(
-    writer: BundleWriter, found: Sequence[_PackItem], known: Inventory, concurrency: int, progress: Progress
+    writer: ArchiveWriter, found: Sequence[_PackItem], known: Inventory, concurrency: int, progress: Progress
 ) -> _PackedBlobs:
     there = {digest for held in known.references.values() for digest in held.blobs}
     left: dict[str, int] = {}
@@ -273,7 +273,7 @@ def _write(
             task = Task(_PHASE, descriptor.digest, descriptor.size)
             with reported(progress, task):
                 writer.add(descriptor, content, partial(progress.advance, task))
-    volumes = writer.publish(_entries(found, manifests, known.homes(left.keys())))
+    volumes = writer.publish(ImageIndex.of(_entries(found, manifests, known.homes(left.keys()))))
     return _PackedBlobs(
         [VolumeReport(path=str(each.path), size=each.size, digest=each.digest) for each in volumes],
         left,

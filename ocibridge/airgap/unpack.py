@@ -17,12 +17,13 @@ from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_referen
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.moves import Moves
 from ..paths import show
+from ..stores.archive import ArchiveStore
 from ..stores.base import Store
-from ..stores.bundle import BundleStore, Named
 from ..stores.imageindex import Entry
 from ..stores.layout import LayoutStore
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
+from ..stores.view import RepositoryView
 from ..transfer import Progress, Task
 from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
 from ..transfer.progress import Within, reported
@@ -106,18 +107,18 @@ def unpack(
     if inventory is not None:
         check_place(inventory)
     progress = progress or Progress()
-    bundle = BundleStore(path)
-    _verify(bundle, progress)
+    archive = ArchiveStore(path)
+    _verify(archive, progress)
     held = Inventory() if inventory is None or not inventory.exists() else Inventory.read(inventory)
-    roots = _roots(bundle, place, [without_scheme(each) for each in references])
+    roots = _roots(archive, place, [without_scheme(each) for each in references])
     with ExitStack() as stack:
         targets = _Targets(place, registry, stack)
         session = CopySession()
-        expected = _check_rest(bundle, roots, targets, session, Workers(options.concurrency, progress))
+        expected = _check_rest(archive, roots, targets, session, Workers(options.concurrency, progress))
         many = len(roots) >= options.concurrency
         graph = CopyOptions(full=options.full, concurrency=1 if many else options.concurrency)
         # By digest, the archive is one repository.
-        whole = Named(bundle, "", lambda blob: expected.get(blob.digest))
+        whole = RepositoryView(archive, "", lambda blob: expected.get(blob.digest))
         stores = [targets.store(root.repository) for root in roots]
         progress.plan(_PHASE, len(roots), 0)
 
@@ -147,30 +148,30 @@ def unpack(
     )
 
 
-def _verify(bundle: BundleStore, progress: Progress) -> None:
-    volumes = bundle.volumes
-    if volumes.split:
+def _verify(archive: ArchiveStore, progress: Progress) -> None:
+    volumes = archive.volumes
+    if volumes and volumes.split:
         task = Task("verifying", volumes.path.name, volumes.size)
         progress.plan("verifying", 1, volumes.size)
         with reported(progress, task):
             volumes.verify(partial(progress.advance, task))
 
 
-def _roots(bundle: BundleStore, place: Destination, wanted: Sequence[str]) -> list[_Root]:
+def _roots(archive: ArchiveStore, place: Destination, wanted: Sequence[str]) -> list[_Root]:
     """Return the names to restore, digest tags first: signatures arrive before the manifests that they sign."""
     found: dict[str, _Root] = {}
-    for entry in bundle.entries:
+    for entry in archive.entries:
         text = (entry.get("annotations") or {}).get(ANNOTATION_REF_NAME)
         if text is None or (wanted and text not in wanted):
             continue
         name = parse_name(text) if isinstance(text, str) else None
         if name is None:
             raise FormatError(
-                f"{bundle.name} holds the name {show(str(text))}, which is no reference",
+                f"{archive.name} holds the name {show(str(text))}, which is no reference",
                 hint="name the references that you want to restore",
             )
-        contents = contents_of(bundle, entry["digest"])
-        root = _Root(name, contents.root.digest, place.repository(name), contents, _places(bundle, entry, place))
+        contents = contents_of(archive, entry["digest"])
+        root = _Root(name, contents.root.digest, place.repository(name), contents, _places(archive, entry, place))
         other = found.setdefault(root.reference, root)
         if other.digest != root.digest:
             raise UsageError(
@@ -179,22 +180,22 @@ def _roots(bundle: BundleStore, place: Destination, wanted: Sequence[str]) -> li
             )
     if missing := [each for each in wanted if all(each != root.name.text for root in found.values())]:
         raise NotFound(
-            f"{bundle.name} does not hold {show(missing[0])}", hint="its names are: " + ", ".join(bundle.tags()[:10])
+            f"{archive.name} does not hold {show(missing[0])}", hint="its names are: " + ", ".join(archive.tags()[:10])
         )
-    if bundle.entries and not found:
+    if archive.entries and not found:
         raise FormatError(
-            f"{bundle.name} has no names in it", hint="copy what you need by its digest: oci-archive:FILE@sha256:…"
+            f"{archive.name} has no names in it", hint="copy what you need by its digest: oci-archive:FILE@sha256:…"
         )
     return sorted(found.values(), key=lambda each: (not (each.name.tag or "").startswith("sha256-"), each.reference))
 
 
-def _places(bundle: BundleStore, entry: Entry, place: Destination) -> tuple[str, ...]:
+def _places(archive: ArchiveStore, entry: Entry, place: Destination) -> tuple[str, ...]:
     text = (entry.get("annotations") or {}).get(ANNOTATION_BLOBS_AT, "")
     found = []
     for each in text.split(",")[:_MOST_PLACES] if isinstance(text, str) and text else ():
         name = parse_name(each)
         if name is None or not name.repository:
-            raise FormatError(f"{bundle.name}: the annotation {ANNOTATION_BLOBS_AT} names {show(each)}, no repository")
+            raise FormatError(f"{archive.name}: the annotation {ANNOTATION_BLOBS_AT} names {show(each)}, no repository")
         with suppress(UsageError):  # a place that --strip leaves out
             found.append(place.repository(name))
     return tuple(found)
@@ -223,7 +224,7 @@ class _Targets:
 
     def _open(self, repository: str) -> Store:
         if self._layout is not None:
-            return Named(self._layout, repository)
+            return RepositoryView(self._layout, repository)
         reference = parse_reference(repository)
         assert isinstance(reference, RegistryReference)
         return self._stack.enter_context(open_store(reference, self._registry, hosts=self._hosts))
@@ -234,7 +235,7 @@ class _Targets:
 
 
 def _check_rest(
-    bundle: BundleStore, roots: Sequence[_Root], targets: _Targets, session: CopySession, workers: Workers
+    archive: ArchiveStore, roots: Sequence[_Root], targets: _Targets, session: CopySession, workers: Workers
 ) -> dict[str, Store]:
     """Ask the target for the blobs that the archive lacks; return a repository for each digest.
 
@@ -245,7 +246,7 @@ def _check_rest(
         (root.repository, blob.digest): (root, blob)
         for root in roots
         for blob in root.contents.blobs
-        if not bundle.has_blob(blob)
+        if not archive.has_blob(blob)
     }
     for root, _ in lacking.values():
         for repository in (root.repository, *root.places):
@@ -268,7 +269,7 @@ def _check_rest(
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise StoreError(
             f"{root.repository or 'the target'} lacks the blob {blob.digest} of {root.name.text}{more}, "
-            f"and {bundle.name} was packed for a target that has it",
+            f"and {archive.name} was packed for a target that has it",
             hint="pack again without --since, or with an inventory that was written on this side",
         )
     return {blob.digest: home for (_, blob), home in zip(items, homes, strict=True) if home is not None}

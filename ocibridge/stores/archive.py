@@ -1,67 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OCI image layout as one tar file: `oci-archive:FILE` (image-spec, image-layout.md), the form that skopeo has.
+"""An OCI image layout (image-spec, image-layout.md) in one tar file or its volumes: `oci-archive:FILE`, as skopeo's.
 
 Nothing is unpacked: a blob is a range of the file. A push writes a new archive beside the old one, and puts it in place
 at the end of `push_manifest`: a manifest whose push has returned is stored whatever happens afterwards, and a push that
 fails leaves the old file as it was. The price is that each pushed manifest copies the blobs that are already there,
-unless several are pushed in one `batch`.
+unless several are pushed in one `batch`. Volumes are written at once, by an `ArchiveWriter`, and not added to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, StoreError, reading
-from ..io.atomic import AtomicFile, hidden_path, remove_left
+from ..errors import DestinationError, IntegrityError, InvalidReference, NotFound, OcibridgeError, StoreError, reading
 from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
-from ..io.locks import locked
-from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
-from ..oci import Descriptor, parse_digest
+from ..oci import Descriptor, RegistryReference, parse_digest, parse_reference
+from ..paths import show
 from ..settings import DEFAULT_LIMITS, Limits
-from .base import Capabilities
-from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex, ImageLayout, manifest_entry
+from .archivewriter import ArchiveWriter
+from .base import Capabilities, Store
+from .imageindex import Entry, ImageIndex, ImageLayout, manifest_entry
 from .tarlayout import read_layout
+from .view import RepositoryView
+from .volumes import Volumes, is_there
 
 _Stamp = tuple[int, int, int, int]
 
 
 class ArchiveStore(ImageLayout):
-    """An image layout in a tar file. Blobs are pushed one after the other.
+    """An image layout in a tar file, or in its volumes. Blobs are pushed one after the other.
 
     The same pushes give the same bytes: `oci-layout`, the folders, the blobs in the order pushed, `index.json`.
 
     Args:
-        path: The file.
+        path: The file, or what it would be called if it were not split.
         limits: See `ocibridge.settings.Limits`.
         create: Whether the file may be absent; the first pushed manifest makes it.
+        short_tags: Whether `TAG` finds the one `HOST/REPOSITORY:TAG`, where no tag is called so.
+
+    Attributes:
+        volumes: The files; None where there is none yet.
 
     Raises:
-        NotFound: there is no such file, and `create` is false.
+        NotFound: there is no such file, and `create` is false; or a volume is missing.
         FormatError: the file is no tar archive of an image layout of version 1, or could be read in two ways.
+        IntegrityError: it ends too early.
         SourceError: it cannot be read.
     """
+
+    def __init__(
+        self, path: str | Path, limits: Limits = DEFAULT_LIMITS, create: bool = False, short_tags: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self.name = f"oci-archive:{self.path}"
+        self.limits = limits
+        self.volumes: Volumes | None = None
+        self._short_tags = short_tags
+        self._stored: dict[str, Content] = {}
+        self._published = ImageIndex()
+        self._pending: ImageIndex | None = None
+        self._writer: ArchiveWriter | None = None
+        self._batched = False
+        self._stamp: _Stamp | None = None
+        if not create or is_there(self.path):
+            self._scan()
 
     @property
     def capabilities(self) -> Capabilities:
         """Blobs are pushed one after the other."""
         return Capabilities(self.name, parallel=False)
 
-    def __init__(self, path: str | Path, limits: Limits = DEFAULT_LIMITS, create: bool = False) -> None:
-        self.path = Path(path)
-        self.name = f"oci-archive:{self.path}"
-        self.limits = limits
-        self._stored: dict[str, Content] = {}
-        self._part: AtomicFile | None = None
-        self._pending: dict[str, FileContent] = {}
-        self._image_index = ImageIndex()
-        self._batched = False
-        self._stamp = _stamp(self.path)
-        if self._stamp:
-            self._scan()
-        elif not create:
-            raise NotFound(f"there is no archive {self.name}", hint="check the path, or push something to it first")
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The entries of `index.json`, as they are."""
+        return self._index().entries
 
     # Reading.
 
@@ -80,25 +93,46 @@ class ArchiveStore(ImageLayout):
                     return
 
     def _take_in(self) -> None:
-        with reading(self.path):
-            if not self.path.is_file():
-                raise FormatError(f"{self.path} is not a file", hint="write oci:DIR for a layout that is a folder")
-        self._image_index, blobs = read_layout(FileContent(self.path), str(self.path), self.limits)
+        self.volumes = Volumes(self.path)
+        try:
+            self._published, blobs = read_layout(self.volumes.content, str(self.path), self.limits)
+        except IntegrityError:
+            hint = "copy it again"
+            if self.volumes.split:
+                hint = "the last volume was not copied whole, or one behind it is missing"
+            raise IntegrityError(f"{self.path} ends too early", hint=hint) from None
         self._stored = dict(blobs)
 
     def _refresh(self) -> None:
         # Another process may have put a new archive in place of the one whose offsets are known.
-        if self._part is None and self._stamp and _stamp(self.path) != self._stamp:
+        if self._writer is None and self._stamp and _stamp(self.path) != self._stamp:
             self._scan()
 
     def _index(self) -> ImageIndex:
         self._refresh()
-        return self._image_index
+        return self._pending or self._published
 
     def _blob(self, digest: str) -> Content | None:
         self._refresh()
         digest = parse_digest(digest, self.name)
-        return self._pending.get(digest) if self._part else self._stored.get(digest)
+        if self._writer is None:
+            return self._stored.get(digest)
+        place = self._writer.blobs.get(digest)
+        return FileContent(self._writer.temporary, *place) if place else None
+
+    def _read_manifest(self, version: str) -> tuple[bytes, str | None]:
+        return super()._read_manifest(self._whole_tag(version) if self._short_tags else version)
+
+    def _whole_tag(self, tag: str) -> str:
+        """The one tag that ends with `:TAG`."""
+        tags = [] if tag.startswith("sha256:") else self.tags()
+        names = [] if tag in tags else [name for name in tags if name.endswith(":" + tag)]
+        if len(names) > 1:
+            raise NotFound(
+                f"{self.name} has the tag {show(tag)} in {len(names)} repositories",
+                hint=f"name one of them: {self.name}:{names[0]}",
+            )
+        return names[0] if names else tag
 
     # Writing.
 
@@ -108,7 +142,8 @@ class ArchiveStore(ImageLayout):
         Raises:
             IntegrityError: the content does not have the digest or size of the descriptor, or the archive has a blob of
                 this digest with another size.
-            DestinationError: it cannot be written.
+            StoreError: the archive is in volumes.
+            DestinationError: it cannot be written, or another process is writing it.
         """
         if self.has_blob(descriptor):
             return
@@ -117,36 +152,31 @@ class ArchiveStore(ImageLayout):
                 f"{self.name} has the blob {descriptor.digest} with another size than {descriptor.size} bytes",
                 hint="the archive is damaged; remove it and push again",
             )
-        part = self._prepare()
-        start = part.size
-        part.write(tar_header(f"{BLOBS}/{descriptor.digest[7:]}", descriptor.size))
-        first = part.size
         try:
-            part.write_blob(descriptor, content, self.name, on_bytes)
-            part.write(bytes(-part.size % BLOCK))
-        except BaseException:
-            self._take_back(part, start)
+            self._prepare().add(descriptor, content, on_bytes)
+        except DestinationError:
+            self.close()
             raise
-        self._pending[descriptor.digest] = FileContent(part.path, first, descriptor.size)
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
         """Store a manifest, list it in `index.json`, and put the new archive in the place of the old one.
 
         Raises:
             FormatError: the manifest is no JSON object.
-            StoreError: another process has changed the archive meanwhile.
+            StoreError: another process has changed the archive meanwhile, or it is in volumes.
             DestinationError: it cannot be written.
         """
         descriptor, entry = manifest_entry(data, media_type, self.name, self.limits)
         with self.batch():
             self.push_blob(descriptor, BytesContent(data))
-            self._change(self._index().with_entry(entry, tag))
+            self._change(lambda index: index.with_entry(entry, tag))
         return descriptor
 
     def delete(self, version: str) -> None:
         """Take a tag, or a digest with its tags, off `index.json`; blobs stay in the archive."""
         with self.batch():
-            self._change(self._delisted(version))
+            self._delisted(version)
+            self._change(lambda index: index.without(version))
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -159,84 +189,85 @@ class ArchiveStore(ImageLayout):
         if self._batched:
             yield
             return
-        before = self._index()
         self._batched = True
         try:
             yield
-            if self._part:
-                self._commit(self._image_index.to_json(self.name))
+            if self._writer:
+                self._commit(self._writer)
         except BaseException:
             self.close()
-            self._image_index = before
             raise
         finally:
             self._batched = False
 
-    def _change(self, index: ImageIndex) -> None:
-        if index.to_json(self.name) != self._index().to_json(self.name):
+    def _change(self, change: Callable[[ImageIndex], ImageIndex]) -> None:
+        index = self._index()
+        if change(index).to_json(self.name) != index.to_json(self.name):
             self._prepare()
-            self._image_index = index
+            self._pending = change(self._index())
 
-    def _prepare(self) -> AtomicFile:
+    def _prepare(self) -> ArchiveWriter:
         """The archive in preparation, which holds all blobs of the present one."""
-        if self._part is None:
-            remove_left(self.path)
-            part = AtomicFile(self.path)
+        if self._writer is None:
+            if self.volumes and self.volumes.split:
+                raise StoreError(f"{self.name} is in volumes, and cannot be added to", hint="push to another file")
+            writer = ArchiveWriter(self.path, update=True)
             try:
-                part.write(_member(OCI_LAYOUT, LAYOUT_FILE) + _folder("blobs") + _folder(BLOBS))
-                blobs = {}
+                if _stamp(self.path) != self._stamp:
+                    self._scan()
                 for digest, content in self._stored.items():
-                    part.write(tar_header(f"{BLOBS}/{digest[7:]}", content.size))
-                    blobs[digest] = FileContent(part.path, part.size, content.size)
-                    with content.open() as reader:
-                        part.copy(reader)
-                    part.write(bytes(-part.size % BLOCK))
+                    writer.take_over(digest, content)
             except BaseException:
-                part.discard()
+                writer.close()
                 raise
-            self._part, self._pending = part, blobs
-        return self._part
+            self._writer = writer
+        return self._writer
 
-    def _take_back(self, part: AtomicFile, size: int) -> None:
-        try:
-            part.truncate(size)
-        except DestinationError:
-            self.close()
-
-    def _commit(self, index: bytes) -> None:
-        part = self._prepare()
-        part.write(_member(INDEX, index) + END)
-        with locked(hidden_path(self.path, "ocibridge.lock")):
-            if _stamp(self.path) != self._stamp:
-                raise StoreError(
-                    f"{self.name} was changed by another process during the push",
-                    hint="run the command again; what the other process stored is kept",
-                )
-            part.publish()
-            self._stamp = _stamp(self.path)
-        self._stored = {
-            digest: FileContent(self.path, content.offset, content.size) for digest, content in self._pending.items()
-        }
-        self._part, self._pending = None, {}
+    def _commit(self, writer: ArchiveWriter) -> None:
+        # Others of this program are kept out by the lock of what is being written.
+        if _stamp(self.path) != self._stamp:
+            raise StoreError(
+                f"{self.name} was changed by another process during the push",
+                hint="run the command again; what the other process stored is kept",
+            )
+        self._published = self._index()
+        writer.publish(self._published)
+        self._stamp = _stamp(self.path)
+        self._stored = {digest: FileContent(self.path, *place) for digest, place in writer.blobs.items()}
+        self._writer = self._pending = None
 
     def close(self) -> None:
         """Discard what was pushed since the last manifest."""
-        if self._part:
-            self._part.discard()
-            self._part, self._pending = None, {}
+        if self._writer:
+            self._writer.close()
+            self._writer = self._pending = None
 
 
-def _member(name: str, data: bytes) -> bytes:
-    return tar_header(name, len(data)) + data + bytes(-len(data) % BLOCK)
+def open_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> Store:
+    """What `oci-archive:PATH` names, for reading.
+
+    Args:
+        path: A file; what one would be called that is there in volumes; or `FILE:HOST/REPOSITORY`, of such a file.
+        limits: See `ocibridge.settings.Limits`.
+
+    Raises:
+        OcibridgeError: see `ArchiveStore`.
+    """
+    text = str(path)
+    at = -1 if is_there(path) else text.find(":")
+    while at > 0:
+        if is_there(Path(text[:at])) and _is_repository(text[at + 1 :]):
+            return RepositoryView(ArchiveStore(text[:at], limits), text[at + 1 :])
+        at = text.find(":", at + 1)
+    return ArchiveStore(path, limits, short_tags=True)
 
 
-def _folder(name: str) -> bytes:
-    header = bytearray(tar_header(name + "/", 0))
-    header[100:108] = b"0000755\0"
-    header[156:157] = DIRECTORY
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header)
+def _is_repository(text: str) -> bool:
+    try:
+        parsed = parse_reference(text)
+    except InvalidReference:
+        return False
+    return isinstance(parsed, RegistryReference) and parsed.tag is None and parsed.digest is None
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -49,6 +49,11 @@ class ImageIndex:
         self.entries: list[Entry] = self._document["manifests"]
 
     @staticmethod
+    def of(entries: Sequence[Entry]) -> ImageIndex:
+        """An index of these entries, in their order."""
+        return ImageIndex({"schemaVersion": 2, "mediaType": MEDIA_TYPE_INDEX, "manifests": list(entries)})
+
+    @staticmethod
     def parse(data: bytes, owner: str, limits: Limits) -> ImageIndex:
         """Read an `index.json` from outside.
 
@@ -158,6 +163,9 @@ class ImageLayout(VerifiedStore):
     found by digest only. A digest may be that of any blob that is a manifest, listed in `index.json` or not.
     """
 
+    _listed: tuple[ImageIndex | None, dict[str, list[Descriptor]]] = (None, {})
+    """The index that was last asked for referrers, and the referrers by subject."""
+
     @cached_property
     def _read(self) -> dict[str, tuple[str | None, Descriptor]]:
         """See `_with_subject`, by digest; it never changes."""
@@ -191,21 +199,22 @@ class ImageLayout(VerifiedStore):
             FormatError: a document of the layout is not valid.
             IntegrityError: a manifest is damaged.
         """
-        found: dict[str, Descriptor] = {}
-        for entry in self._index().entries:
-            known = entry["digest"] not in found and entry["mediaType"] in (MEDIA_TYPE_MANIFEST, MEDIA_TYPE_INDEX)
-            if known and (descriptor := self._referrer(entry, digest)):
-                found[descriptor.digest] = descriptor
-        return [each for each in found.values() if artifact_type in (None, each.artifact_type)]
+        index = self._index()
+        if self._listed[0] is not index:
+            self._listed = index, self._by_subject(index)
+        return [each for each in self._listed[1].get(digest, ()) if artifact_type in (None, each.artifact_type)]
 
-    def _referrer(self, entry: Entry, subject: str) -> Descriptor | None:
-        found = self._read.get(entry["digest"])
-        if found is None:
-            own = _descriptor(entry, self.name)
-            if not self.has_blob(own):
-                return None  # image-layout.md, "Blobs": a layout may lack blobs that are kept elsewhere.
-            found = self._read[own.digest] = self._with_subject(own.digest)
-        return found[1] if found[0] == subject else None
+    def _by_subject(self, index: ImageIndex) -> dict[str, list[Descriptor]]:
+        found: dict[str, list[Descriptor]] = {}
+        for digest, entry in {entry["digest"]: entry for entry in index.entries}.items():
+            if digest not in self._read and entry["mediaType"] in (MEDIA_TYPE_MANIFEST, MEDIA_TYPE_INDEX):
+                own = _descriptor(entry, self.name)
+                if self.has_blob(own):  # image-layout.md, "Blobs": a layout may lack blobs that are kept elsewhere.
+                    self._read[digest] = self._with_subject(own.digest)
+            subject, descriptor = self._read.get(digest, (None, None))
+            if subject and descriptor:
+                found.setdefault(subject, []).append(descriptor)
+        return found
 
     def _with_subject(self, digest: str) -> tuple[str | None, Descriptor]:
         """The subject of a manifest, if it has one, and the manifest as one of its referrers."""

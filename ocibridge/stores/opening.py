@@ -77,13 +77,11 @@ def _open_layout(reference: LayoutReference, options: OpenOptions) -> Store:
 
 
 def _open_archive(reference: ArchiveReference, options: OpenOptions) -> Store:
+    from .archive import ArchiveStore, open_archive
+
     if options.create or options.write:
-        from .archive import ArchiveStore
-
         return ArchiveStore(reference.path, create=options.create)
-    from .bundle import open_bundle
-
-    return open_bundle(reference.path)
+    return open_archive(reference.path)
 
 
 _OPENERS: dict[type, Callable[[Any, OpenOptions], Store]] = {

@@ -6,14 +6,13 @@ from __future__ import annotations
 import io
 
 from ..errors import FormatError, LimitError
-from ..io.content import Content, Reader, read_all, writable
+from ..io.content import Content, RangeReader, Reader, read_all, writable
 from ..layers.tar import DIRECTORY, REGULAR, read_tar
 from ..oci import SHA256
 from ..paths import check_path, show
 from ..settings import DEFAULT_LIMITS, Limits
 from .imageindex import BLOBS, INDEX, OCI_LAYOUT, ImageIndex
 from .layout import check_layout_file
-from .volumes import Slice
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
@@ -112,3 +111,29 @@ class _Jumper(io.RawIOBase):
     def close(self) -> None:
         self.close_reader()
         super().close()
+
+
+class Slice:
+    """A range of another content.
+
+    Args:
+        content: The other one.
+        offset: First byte of the range.
+        size: Length of the range in bytes.
+        label: What messages call it.
+    """
+
+    def __init__(self, content: Content, offset: int, size: int, label: str) -> None:
+        self._content = content
+        self._offset = offset
+        self._size = size
+        self._label = label
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return self._size
+
+    def open(self, offset: int = 0) -> Reader:
+        """Open from `offset` bytes into the range."""
+        return RangeReader(self._content.open(self._offset + offset), self._size - offset, self._label)

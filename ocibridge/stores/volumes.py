@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import FormatError, IntegrityError, LimitError, NotFound, SourceError, reading
-from ..io.content import ByteCount, Concatenation, Content, FileContent, RangeReader, Reader, ignore_bytes
+from ..io.content import ByteCount, Concatenation, Content, FileContent, ignore_bytes
 from ..io.hasher import BackgroundHasher
 from ..io.positioned import turns
 from ..settings import KiB
@@ -52,6 +52,13 @@ def numbered(path: Path) -> dict[int, Path]:
 def is_there(path: Path) -> bool:
     """Whether there is a file of this name, or a volume of one."""
     return os.path.lexists(path) or bool(numbered(path))
+
+
+def existing(path: Path, split: bool) -> list[Path]:
+    """What is there of an archive: a list alone is one only for those who would write one."""
+    volumes = list(numbered(path).values())
+    listed = [list_path(path)] if volumes or split else []
+    return [each for each in (path, *volumes, *listed) if os.path.lexists(each)]
 
 
 class Volumes:
@@ -181,29 +188,3 @@ def _check_numbers(path: Path, there: dict[int, Path], hashes: dict[str, str] | 
             f"{path.with_name(strange[0])} is not in {list_path(path).name}",
             hint="remove it: it belongs to another archive of this name",
         )
-
-
-class Slice:
-    """A range of another content.
-
-    Args:
-        content: The other one.
-        offset: First byte of the range.
-        size: Length of the range in bytes.
-        label: What messages call it.
-    """
-
-    def __init__(self, content: Content, offset: int, size: int, label: str) -> None:
-        self._content = content
-        self._offset = offset
-        self._size = size
-        self._label = label
-
-    @property
-    def size(self) -> int:
-        """Length in bytes."""
-        return self._size
-
-    def open(self, offset: int = 0) -> Reader:
-        """Open from `offset` bytes into the range."""
-        return RangeReader(self._content.open(self._offset + offset), self._size - offset, self._label)

@@ -17,7 +17,7 @@ from ocibridge.airgap.pack import pack
 from ocibridge.airgap.unpack import unpack
 from ocibridge.errors import FormatError, LimitError, SourceError, StoreError
 from ocibridge.oci import Descriptor
-from ocibridge.stores.bundle import BundleStore
+from ocibridge.stores.archive import ArchiveStore
 from ocibridge.stores.layout import LayoutStore
 
 from ..mirror.artifacts import drop_blob, put, requests, tags, whole
@@ -77,7 +77,7 @@ class TestDelta:
         assert (report.blobs, report.blob_bytes, report.left_out) == (1, 3, 2)
         assert report.left_out_bytes > len(BIG)
         assert two.path("d.tar").stat().st_size < 10_000
-        assert list(BundleStore(two.path("d.tar")).tags()) == [references[1]]
+        assert list(ArchiveStore(two.path("d.tar")).tags()) == [references[1]]
         restored = unpack(two.path("d.tar"), two.place, UnpackOptions(inventory=first))
         assert (restored.expected, restored.totals.copied) == (2, 1)
         two.assert_same("a", "v2")

@@ -18,7 +18,9 @@ from ocibridge.airgap.unpack import unpack
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, UsageError
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import Descriptor
-from ocibridge.stores.bundle import BundleStore, BundleWriter
+from ocibridge.stores.archive import ArchiveStore
+from ocibridge.stores.archivewriter import ArchiveWriter
+from ocibridge.stores.imageindex import ImageIndex
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryOptions
 from ocibridge.transfer import Progress, Task
@@ -51,7 +53,7 @@ def lines(server: RegistryServer, since: int = 0) -> list[tuple[str, str, int]]:
 
 
 def names(archive: Path) -> list[str]:
-    return list(BundleStore(archive).tags())
+    return list(ArchiveStore(archive).tags())
 
 
 class Rich:
@@ -167,7 +169,7 @@ class TestRoundTrip:
 
         report = pack([f"{source.host}/{repository}:v1"], archive, progress=Moving())
         assert [each.digest for each in report.references] == [old.digest]
-        assert BundleStore(archive).resolve("v1").digest == old.digest
+        assert ArchiveStore(archive).resolve("v1").digest == old.digest
 
     def test_companions(self, source: RegistryServer, target: RegistryServer, repository: str, archive: Path) -> None:
         carton = Path(__file__).parents[1] / "fixtures" / "digits.carton"
@@ -274,12 +276,12 @@ class TestPlaces:
 
     def test_two_that_become_one(self, target: RegistryServer, tmp_path: Path, archive: Path) -> None:
         one, two = sample(b"one"), sample(b"two")
-        with BundleWriter(archive) as writer:
+        with ArchiveWriter(archive) as writer:
             for model in (one, two):
                 for descriptor, data in model.blobs:
                     writer.add(descriptor, BytesContent(data))
                 writer.add(Descriptor.of(model.manifest, ""), BytesContent(model.manifest))
-            writer.publish([entry(one, "a.example/m:v1"), entry(two, "b.example/m:v1")])
+            writer.publish(ImageIndex.of([entry(one, "a.example/m:v1"), entry(two, "b.example/m:v1")]))
         with pytest.raises(
             UsageError, match=r"'a\.example/m:v1' and 'b\.example/m:v1' would both become .*; restore them"
         ):
@@ -380,7 +382,7 @@ class TestFailures:
 def hostile(archive: Path, manifests: Sequence[dict[str, Any]]) -> Path:
     """An archive with one real artifact, whose index says something else."""
     model = sample(b"one")
-    with BundleWriter(archive) as writer:
+    with ArchiveWriter(archive) as writer:
         for descriptor, data in model.blobs:
             writer.add(descriptor, BytesContent(data))
         writer.add(Descriptor.of(model.manifest, ""), BytesContent(model.manifest))
@@ -389,7 +391,7 @@ def hostile(archive: Path, manifests: Sequence[dict[str, Any]]) -> Path:
             "digest": model.digest,
             "size": len(model.manifest),
         }
-        writer.publish([{**base, **each} for each in manifests])
+        writer.publish(ImageIndex.of([{**base, **each} for each in manifests]))
     return archive
 
 

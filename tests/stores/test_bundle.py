@@ -28,10 +28,11 @@ from ocibridge.io.content import BytesContent, Content
 from ocibridge.oci import Descriptor
 from ocibridge.oci.manifest import ANNOTATION_REF_NAME
 from ocibridge.settings import Limits
-from ocibridge.stores.archive import ArchiveStore
-from ocibridge.stores.bundle import BundleStore, BundleWriter, Named, open_bundle
-from ocibridge.stores.imageindex import Entry
+from ocibridge.stores.archive import ArchiveStore, open_archive
+from ocibridge.stores.archivewriter import ArchiveWriter
+from ocibridge.stores.imageindex import Entry, ImageIndex
 from ocibridge.stores.layout import LayoutStore
+from ocibridge.stores.view import RepositoryView
 
 from .samples import LAYER, Sample, files, read, sample
 
@@ -54,13 +55,13 @@ def write(
     path: Path, named: dict[str, Sample], *nameless: Sample, size: int | None = None, force: bool = False
 ) -> None:
     models = [*named.values(), *nameless]
-    with BundleWriter(path, size, force) as writer:
+    with ArchiveWriter(path, size, force=force) as writer:
         for model in models:
             for descriptor, data in model.blobs:
                 writer.add(descriptor, BytesContent(data))
             writer.add(Descriptor.of(model.manifest, ""), BytesContent(model.manifest))
         names = [*named, *(None for _ in nameless)]
-        writer.publish([entry(model, name) for model, name in zip(models, names, strict=True)])
+        writer.publish(ImageIndex.of([entry(model, name) for model, name in zip(models, names, strict=True)]))
 
 
 def packed(path: Path, *entries: tuple[str, bytes] | tarfile.TarInfo) -> Path:
@@ -85,7 +86,7 @@ class TestWriting:
     def test_round_trip(self, path: Path) -> None:
         one, two = sample(b"one" * 1000, b"shared"), sample(b"", b"x" * 512, b"shared")
         write(path, {A: one, B: two})
-        store = BundleStore(path)
+        store = ArchiveStore(path)
         assert store.tags() == [A, B]
         one.assert_in(store, A)
         two.assert_in(store, two.digest)
@@ -124,7 +125,7 @@ class TestWriting:
     @pytest.mark.parametrize("size", [None, 64 * 1024])
     def test_wrong_bytes_leave_nothing(self, path: Path, data: bytes, size: int | None) -> None:
         with pytest.raises(IntegrityError, match="are others; the source changed"):
-            with BundleWriter(path, size) as writer:
+            with ArchiveWriter(path, size) as writer:
                 writer.add(BLOB, BytesContent(data))
         assert files(path.parent) == {}
 
@@ -132,16 +133,16 @@ class TestWriting:
         good = os.urandom(3 * 1024 * 1024)
         bad = good[:-1] + bytes([good[-1] ^ 1])
         with pytest.raises(IntegrityError):
-            with BundleWriter(path, 64 * 1024) as writer:
+            with ArchiveWriter(path, 64 * 1024) as writer:
                 writer.add(Descriptor.of(good, LAYER), BytesContent(bad))
-        with BundleWriter(path, 64 * 1024) as writer:
+        with ArchiveWriter(path, 64 * 1024) as writer:
             writer.add(Descriptor.of(good, LAYER), BytesContent(good))
-            writer.publish([])
-        assert read(BundleStore(path), Descriptor.of(good, LAYER)) == good
+            writer.publish(ImageIndex.of([]))
+        assert read(ArchiveStore(path), Descriptor.of(good, LAYER)) == good
 
     def test_bytes_are_told(self, path: Path) -> None:
         told: list[int] = []
-        with BundleWriter(path) as writer:
+        with ArchiveWriter(path) as writer:
             writer.add(BLOB, BytesContent(b"abc"), told.append)
             writer.add(BLOB, BytesContent(b"abc"), told.append)
         assert sum(told) == 3
@@ -150,7 +151,7 @@ class TestWriting:
     def test_what_is_there_is_kept(self, path: Path, name: str) -> None:
         (path.parent / name).write_bytes(b"old")
         with pytest.raises(DestinationError, match=rf"{name} exists; choose another name, or replace it with --force"):
-            BundleWriter(path, 64 * 1024)
+            ArchiveWriter(path, 64 * 1024)
         assert files(path.parent) == {name: b"old"}
 
     def test_a_list_of_its_owner_is_let_be(self, path: Path) -> None:
@@ -164,33 +165,33 @@ class TestWriting:
         write(path, {A: big}, size=64 * 1024)
         write(path, {A: small}, size=64 * 1024, force=True)
         assert list(files(path.parent)) == ["models.tar.001", "models.tar.sha256"]
-        small.assert_in(BundleStore(path), A)
+        small.assert_in(ArchiveStore(path), A)
         write(path, {A: big}, force=True)
         assert list(files(path.parent)) == ["models.tar"]
-        big.assert_in(BundleStore(path), A)
+        big.assert_in(ArchiveStore(path), A)
 
     def test_force_keeps_the_old_one_until_the_end(self, path: Path) -> None:
         write(path, {A: sample(b"old")})
         before = files(path.parent)
-        with BundleWriter(path, force=True) as writer:
+        with ArchiveWriter(path, force=True) as writer:
             writer.add(BLOB, BytesContent(b"abc"))
         assert files(path.parent) == before
 
     def test_two_writers(self, path: Path) -> None:
-        with BundleWriter(path, 64 * 1024) as first:
+        with ArchiveWriter(path, 64 * 1024) as first:
             for size in (None, 64 * 1024):
                 with pytest.raises(DestinationError, match="another process is writing"):
-                    BundleWriter(path, size)
+                    ArchiveWriter(path, size)
             first.add(BLOB, BytesContent(b"abc"))
-            first.publish([])
-        assert read(BundleStore(path), BLOB) == b"abc"
+            first.publish(ImageIndex.of([]))
+        assert read(ArchiveStore(path), BLOB) == b"abc"
 
     def test_what_a_killed_writer_left_is_removed(self, path: Path) -> None:
         for name in (".models.tar", ".models.tar.001", ".models.tar.007"):
             (path.parent / f"{name}.ocibridge-pack.part").write_bytes(b"left" * 100)
         write(path, {A: sample(b"one")})
         assert list(files(path.parent)) == ["models.tar"]
-        sample(b"one").assert_in(BundleStore(path), A)
+        sample(b"one").assert_in(ArchiveStore(path), A)
 
     def test_disk_full(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def full(*_: object) -> None:
@@ -203,11 +204,11 @@ class TestWriting:
 
     def test_folder_that_is_not_there(self, path: Path) -> None:
         with pytest.raises(DestinationError, match="cannot write"):
-            BundleWriter(path.parent / "absent" / "x.tar")
+            ArchiveWriter(path.parent / "absent" / "x.tar")
 
     def test_no_thread_is_left(self, path: Path) -> None:
         with suppress(DestinationError):
-            BundleWriter(path.parent / "absent" / "x.tar")
+            ArchiveWriter(path.parent / "absent" / "x.tar")
         write(path, {A: sample(b"x" * 1_000_000)})
         assert [each.name for each in threading.enumerate() if each.name.startswith("ocibridge")] == []
 
@@ -215,21 +216,21 @@ class TestWriting:
 class TestReading:
     def test_absent(self, path: Path) -> None:
         with pytest.raises(NotFound, match=r"there is no archive .*models\.tar"):
-            BundleStore(path)
+            ArchiveStore(path)
 
     def test_folder(self, tmp_path: Path) -> None:
         with pytest.raises(FormatError, match="is not a file; write oci:DIR"):
-            BundleStore(tmp_path)
+            ArchiveStore(tmp_path)
 
     def test_compressed(self, path: Path) -> None:
         path.write_bytes(gzip.compress(b"x"))
         with pytest.raises(FormatError, match="is compressed; decompress it first"):
-            BundleStore(path)
+            ArchiveStore(path)
 
     @pytest.mark.parametrize(("present", "missing"), [(LAYOUT, "index.json"), (INDEX, "oci-layout")])
     def test_not_a_layout(self, path: Path, present: tuple[str, bytes], missing: str) -> None:
         with pytest.raises(FormatError, match=f"no file {missing}"):
-            BundleStore(packed(path, present))
+            ArchiveStore(packed(path, present))
 
     def test_referrers(self, path: Path) -> None:
         model, other = sample(b"one"), sample(b"two")
@@ -243,15 +244,15 @@ class TestReading:
             for kind in kinds
         ]
         write(path, {A: model, B: other}, *about)
-        store = BundleStore(path)
+        store = ArchiveStore(path)
         assert [each.digest for each in store.referrers(model.digest)] == sorted(each.digest for each in about)
         assert [each.digest for each in store.referrers(model.digest, kinds[1])] == [about[1].digest]
         assert store.referrers(other.digest) == []
 
     def test_entries_without_blobs_are_no_referrers(self, path: Path) -> None:
-        with BundleWriter(path) as writer:
-            writer.publish([entry(sample(b"elsewhere"), A)])
-        store = BundleStore(path)
+        with ArchiveWriter(path) as writer:
+            writer.publish(ImageIndex.of([entry(sample(b"elsewhere"), A)]))
+        store = ArchiveStore(path)
         assert store.referrers(BLOB.digest) == []
         with pytest.raises(NotFound, match="has no manifest"):
             store.resolve(A)
@@ -259,7 +260,7 @@ class TestReading:
     def test_a_tag_alone_where_it_is_clear(self, path: Path) -> None:
         one, two = sample(b"one"), sample(b"two")
         write(path, {"example.com/a:v1": one, "example.com/b:v2": two, "v3": two})
-        store = BundleStore(path)
+        store = open_archive(path)
         assert [store.resolve(tag).digest for tag in ("v1", "v2", "v3")] == [one.digest, two.digest, two.digest]
         with pytest.raises(NotFound, match="has no tag 'v4'"):
             store.resolve("v4")
@@ -269,36 +270,36 @@ class TestReading:
         with pytest.raises(
             NotFound, match=r"has the tag 'v1' in 2 repositories; name one of them: .*:example\.com/a:v1"
         ):
-            BundleStore(path).resolve("v1")
+            open_archive(path).resolve("v1")
 
     @pytest.mark.parametrize("method", ["push_blob", "push_manifest"])
     def test_nothing_is_added(self, path: Path, method: str) -> None:
-        write(path, {A: sample(b"one")})
+        write(path, {A: sample(b"one")}, size=64 * 1024)
         arguments: dict[str, tuple[object, ...]] = {
             "push_blob": (BLOB, BytesContent(b"abc")),
             "push_manifest": (sample().manifest, "", "v1"),
         }
         with pytest.raises(StoreError, match="cannot be added to"):
-            getattr(BundleStore(path), method)(*arguments[method])
+            getattr(ArchiveStore(path), method)(*arguments[method])
 
     def test_damaged_manifest(self, path: Path) -> None:
         model = sample(b"one")
         write(path, {A: model})
         path.write_bytes(path.read_bytes().replace(model.manifest, b" " * len(model.manifest)))
         with pytest.raises(IntegrityError, match="other bytes"):
-            BundleStore(path).resolve(A)
+            ArchiveStore(path).resolve(A)
 
     def test_damaged_blob(self, path: Path) -> None:
         model = sample(b"one" * 100)
         write(path, {A: model})
         path.write_bytes(path.read_bytes().replace(b"one" * 100, b"two" * 100))
         with pytest.raises(IntegrityError, match="other bytes"):
-            read(BundleStore(path), model.blobs[1][0])
+            read(ArchiveStore(path), model.blobs[1][0])
 
     def test_resume(self, path: Path) -> None:
         data = bytes(range(256)) * 1000
         write(path, {A: sample(data)}, size=64 * 1024)
-        with BundleStore(path).resume_blob(Descriptor.of(data, LAYER), 100_000) as reader:
+        with ArchiveStore(path).resume_blob(Descriptor.of(data, LAYER), 100_000) as reader:
             assert reader.readall() == data[100_000:]
 
 
@@ -306,7 +307,7 @@ class TestNamed:
     def test_tags_of_a_repository(self, path: Path) -> None:
         one, two = sample(b"one"), sample(b"two")
         write(path, {"example.com/a:v1": one, "example.com/a:v2": two, "example.com/a/b:v3": one})
-        store = Named(BundleStore(path), "example.com/a")
+        store = RepositoryView(ArchiveStore(path), "example.com/a")
         assert store.tags() == ["v1", "v2"]
         one.assert_in(store, "v1")
         two.assert_in(store, two.digest)
@@ -315,25 +316,25 @@ class TestNamed:
 
     def test_pushing_into_a_layout(self, tmp_path: Path) -> None:
         layout = LayoutStore(tmp_path / "layout", create=True)
-        sample(b"one").push(Named(layout, "example.com/a"), "v1")
-        sample(b"two").push(Named(layout, "example.com/b"), "v1")
-        sample(b"three").push(Named(layout, ""), "v1")
+        sample(b"one").push(RepositoryView(layout, "example.com/a"), "v1")
+        sample(b"two").push(RepositoryView(layout, "example.com/b"), "v1")
+        sample(b"three").push(RepositoryView(layout, ""), "v1")
         assert LayoutStore(tmp_path / "layout").tags() == ["example.com/a:v1", "example.com/b:v1", "v1"]
 
     def test_blobs_are_those_of_the_layout(self, tmp_path: Path) -> None:
         layout = LayoutStore(tmp_path / "layout", create=True)
-        one, two = Named(layout, "example.com/a"), Named(layout, "example.com/b")
+        one, two = RepositoryView(layout, "example.com/a"), RepositoryView(layout, "example.com/b")
         sample(b"one").push(one, "v1")
         blob = Descriptor.of(b"one", LAYER)
         assert two.mount_blob(blob, one)
         assert not two.mount_blob(BLOB, one)
-        assert not two.mount_blob(blob, Named(LayoutStore(tmp_path / "other", create=True), "example.com/a"))
+        assert not two.mount_blob(blob, RepositoryView(LayoutStore(tmp_path / "other", create=True), "example.com/a"))
 
     def test_blobs_from_elsewhere(self, path: Path, tmp_path: Path) -> None:
         with LayoutStore(tmp_path / "layout", create=True) as other:
             other.push_blob(BLOB, BytesContent(b"abc"))
             write(path, {A: sample(b"one")})
-            store = Named(BundleStore(path), "example.com/a", lambda blob: other if blob == BLOB else None)
+            store = RepositoryView(ArchiveStore(path), "example.com/a", lambda blob: other if blob == BLOB else None)
             assert not store.has_blob(BLOB)
             assert read(store, BLOB) == b"abc"
             with pytest.raises(NotFound):
@@ -345,29 +346,29 @@ class TestOpening:
     def test_by_repository(self, path: Path, size: int | None) -> None:
         one, two = sample(b"one"), sample(b"two")
         write(path, {"127.0.0.1:5000/a:v1": one, B: two}, size=size)
-        one.assert_in(open_bundle(Path(f"{path}:127.0.0.1:5000/a")), "v1")
-        two.assert_in(open_bundle(Path(f"{path}:example.com/b")), "v1")
-        two.assert_in(open_bundle(path), B)
+        one.assert_in(open_archive(Path(f"{path}:127.0.0.1:5000/a")), "v1")
+        two.assert_in(open_archive(Path(f"{path}:example.com/b")), "v1")
+        two.assert_in(open_archive(path), B)
 
     def test_a_colon_in_the_file_name(self, tmp_path: Path) -> None:
         model = sample(b"one")
         write(tmp_path / "a:b.tar", {A: model})
-        model.assert_in(open_bundle(tmp_path / "a:b.tar"), A)
-        model.assert_in(open_bundle(tmp_path / "a:b.tar:example.com/a"), "v1")
+        model.assert_in(open_archive(tmp_path / "a:b.tar"), A)
+        model.assert_in(open_archive(tmp_path / "a:b.tar:example.com/a"), "v1")
 
     @pytest.mark.parametrize("rest", ["", ":example.com/a:v1", ":not a repository", ":x"])
     def test_absent(self, path: Path, rest: str) -> None:
         if rest:
             write(path, {A: sample(b"one")})
         with pytest.raises(NotFound, match="there is no archive"):
-            open_bundle(Path(f"{path}{rest}"))
+            open_archive(Path(f"{path}{rest}"))
 
 
 class TestHostile:
     @pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "a/../../b", "blobs/sha256/../../../x", "C:\\x"])
     def test_names(self, path: Path, name: str) -> None:
         with pytest.raises(FormatError, match="the name"):
-            BundleStore(packed(path, LAYOUT, INDEX, (name, b"x")))
+            ArchiveStore(packed(path, LAYOUT, INDEX, (name, b"x")))
 
     @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
     @pytest.mark.parametrize("name", ["index.json", "blobs/sha256/" + "0" * 64])
@@ -376,12 +377,12 @@ class TestHostile:
         link.type, link.linkname = kind, "/etc/passwd"
         rest = [each for each in (LAYOUT, INDEX) if each[0] != name]
         with pytest.raises(FormatError, match="is a link"):
-            BundleStore(packed(path, *rest, link))
+            ArchiveStore(packed(path, *rest, link))
 
     @pytest.mark.parametrize("name", ["index.json", "./index.json", "blobs/sha256/" + "0" * 64])
     def test_duplicates(self, path: Path, name: str) -> None:
         with pytest.raises(FormatError, match="appears twice"):
-            BundleStore(packed(path, LAYOUT, INDEX, (name, b""), (name, b"{}")))
+            ArchiveStore(packed(path, LAYOUT, INDEX, (name, b""), (name, b"{}")))
 
     def test_truncation_anywhere(self, path: Path) -> None:
         write(path, {A: sample(b"one")})
@@ -389,21 +390,21 @@ class TestHostile:
         for size in range(0, len(data) - 512, 256):
             path.write_bytes(data[:size])
             with pytest.raises((FormatError, IntegrityError)):
-                BundleStore(path)
+                ArchiveStore(path)
 
     @pytest.mark.parametrize("limits", [Limits(entries=2), Limits(metadata=20)])
     def test_limits(self, path: Path, limits: Limits) -> None:
         write(path, {A: sample(b"one")})
         with pytest.raises(LimitError):
-            BundleStore(path, limits)
+            ArchiveStore(path, limits)
 
 
 def attempts(path: Path) -> list[Callable[[], object]]:
     return [
-        lambda: BundleStore(path).tags(),
-        lambda: BundleStore(path).resolve(A),
-        lambda: BundleStore(path).referrers(BLOB.digest),
-        lambda: read(BundleStore(path), sample().blobs[1][0]),
+        lambda: ArchiveStore(path).tags(),
+        lambda: ArchiveStore(path).resolve(A),
+        lambda: ArchiveStore(path).referrers(BLOB.digest),
+        lambda: read(ArchiveStore(path), sample().blobs[1][0]),
     ]
 
 
@@ -430,6 +431,6 @@ def test_a_content_that_fails(path: Path) -> None:
 
     content: Content = Failing(b"abc")
     with pytest.raises(StoreError, match="gone"):
-        with BundleWriter(path) as writer:
+        with ArchiveWriter(path) as writer:
             writer.add(BLOB, content)
     assert files(path.parent) == {}

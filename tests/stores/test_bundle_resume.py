@@ -25,9 +25,10 @@ from ocibridge.io.content import BytesContent, Reader
 from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
-from ocibridge.stores import volumewriter
-from ocibridge.stores.bundle import BundleStore, BundleWriter
-from ocibridge.stores.volumes import LEAST_SIZE, Volumes
+from ocibridge.stores.archive import ArchiveStore
+from ocibridge.stores.archivewriter import ArchiveWriter
+from ocibridge.stores.imageindex import ImageIndex
+from ocibridge.stores.volumes import LEAST_SIZE, Volumes, list_path
 from ocibridge.stores.volumewriter import VolumeWriter
 
 from .samples import LAYER, files, read
@@ -74,10 +75,10 @@ class _Breaking(io.RawIOBase):
 
 def pack(path: Path, contents: Iterable[Asked], size: int | None) -> int:
     """Write a bundle of some blobs; how many bytes were there."""
-    with BundleWriter(path, size) as writer:
+    with ArchiveWriter(path, size) as writer:
         for each in contents:
             writer.add(Descriptor.of(each.data, LAYER), each)
-        writer.publish([])
+        writer.publish(ImageIndex.of([]))
         return writer.kept
 
 
@@ -156,8 +157,8 @@ def test_other_blobs_take_the_place_of_what_was_left(path: Path, size: int | Non
 def test_volumes_of_another_size(path: Path, before: int | None, after: int | None) -> None:
     interrupted(path, before)
     pack(path, map(Asked, BLOBS), after)
-    store = BundleStore(path)
-    store.volumes.verify()
+    store = ArchiveStore(path)
+    Volumes(path).verify()
     assert [read(store, Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
     assert not left(path)
 
@@ -171,21 +172,21 @@ def test_what_was_left_and_is_damaged_is_not_taken_for_a_blob(path: Path, size: 
         pack(path, map(Asked, BLOBS), size)
     assert not left(path)
     assert pack(path, map(Asked, BLOBS), size) == 0
-    assert [read(BundleStore(path), Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
+    assert [read(ArchiveStore(path), Descriptor.of(data, LAYER)) for data in BLOBS] == BLOBS
 
 
 def test_a_mistake_in_the_next_command_costs_nothing(path: Path, size: int | None) -> None:
     interrupted(path, size)
     before = {each: each.read_bytes() for each in left(path)}
     for problem in (NotFound("no such tag"), NetworkError("down"), AuthenticationError("who?"), KeyboardInterrupt()):
-        with pytest.raises(type(problem)), BundleWriter(path, size):
+        with pytest.raises(type(problem)), ArchiveWriter(path, size):
             raise problem
     assert {each: each.read_bytes() for each in left(path)} == before
     assert pack(path, map(Asked, BLOBS), size) > 2 * MiB
 
 
 def test_what_cannot_go_on_is_not_kept(path: Path, size: int | None) -> None:
-    with pytest.raises(NotFound), BundleWriter(path, size) as writer:
+    with pytest.raises(NotFound), ArchiveWriter(path, size) as writer:
         writer.add(Descriptor.of(BLOBS[3], LAYER), Asked(BLOBS[3]))
         raise NotFound("a blob is gone")
     assert not left(path)
@@ -217,15 +218,15 @@ def test_a_part_that_somebody_has_laid_there_is_not_followed(path: Path) -> None
 def test_nobody_else_can_write_until_it_has_its_name(
     path: Path, size: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish, tried = volumewriter._Part.publish, []
+    publish, tried = AtomicFile.publish, []
 
     def publishing(part: Any) -> None:
         with pytest.raises(DestinationError, match="another process is writing"):
-            BundleWriter(path, size, force=True)
+            ArchiveWriter(path, size, force=True)
         tried.append(part)
         publish(part)
 
-    monkeypatch.setattr(volumewriter._Part, "publish", publishing)
+    monkeypatch.setattr(AtomicFile, "publish", publishing)
     pack(path, map(Asked, BLOBS), size)
     assert tried
 
@@ -236,15 +237,16 @@ def test_the_old_archive_is_there_until_the_new_one_is(
 ) -> None:
     pack(path, map(Asked, BLOBS[:1]), before)
     there = {name for name in files(path.parent) if not name.endswith(".sha256")}
-    publish, seen = volumewriter._Part.publish, []
+    publish, seen = AtomicFile.publish, []
 
     def publishing(part: Any) -> None:
-        seen.append(there <= set(files(path.parent)))
+        if part.target != list_path(path):
+            seen.append(there <= set(files(path.parent)))
         publish(part)
 
-    monkeypatch.setattr(volumewriter._Part, "publish", publishing)
-    with BundleWriter(path, after, force=True) as writer:
-        writer.publish([])
+    monkeypatch.setattr(AtomicFile, "publish", publishing)
+    with ArchiveWriter(path, after, force=True) as writer:
+        writer.publish(ImageIndex.of([]))
     assert seen
     assert all(seen)
     assert not there & set(files(path.parent))
@@ -257,7 +259,7 @@ def test_what_has_no_room_is_not_begun(path: Path, size: int | None, monkeypatch
     usage = shutil.disk_usage(path.parent)
     for free, enough in ((wanted - there + 10_000, True), (wanted - there - 10_000, False)):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
-        with suppress(KeyboardInterrupt), BundleWriter(path, size) as writer:
+        with suppress(KeyboardInterrupt), ArchiveWriter(path, size) as writer:
             if not enough:
                 with pytest.raises(DestinationError, match=r"it needs 4\.0 MiB, and .* are free; free .* more"):
                     writer.need(map(len, BLOBS))
@@ -272,7 +274,7 @@ def test_volumes_without_room_for_their_list_get_no_names(path: Path, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(AtomicFile, "write", full)
+        patched.setattr("ocibridge.stores.volumewriter.list_path", full)
         with pytest.raises(DestinationError, match="no space left"):
             pack(path, map(Asked, BLOBS), VOLUME)
     assert all(name.endswith(".part") for name in files(path.parent))

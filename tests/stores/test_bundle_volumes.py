@@ -15,8 +15,11 @@ from ocibridge.io.content import BytesContent, chunks
 from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.oci import Descriptor
 from ocibridge.stores import volumewriter
-from ocibridge.stores.bundle import BundleStore, BundleWriter
-from ocibridge.stores.volumes import LEAST_SIZE, Slice, Volumes
+from ocibridge.stores.archive import ArchiveStore
+from ocibridge.stores.archivewriter import ArchiveWriter
+from ocibridge.stores.imageindex import ImageIndex
+from ocibridge.stores.tarlayout import Slice
+from ocibridge.stores.volumes import LEAST_SIZE, Volumes
 from ocibridge.stores.volumewriter import VolumeWriter
 
 from .samples import LAYER, files, read
@@ -242,13 +245,13 @@ class TestReading:
 
 def test_a_bundle_ends_early(path: Path) -> None:
     blob = Descriptor.of(DATA, LAYER)
-    with BundleWriter(path, LEAST_SIZE) as writer:
+    with ArchiveWriter(path, LEAST_SIZE) as writer:
         writer.add(blob, BytesContent(DATA))
-        writer.publish([])
-    assert read(BundleStore(path), blob) == DATA
+        writer.publish(ImageIndex.of([]))
+    assert read(ArchiveStore(path), blob) == DATA
     path.with_name("x.tar.sha256").unlink()
     volume(path, 4).unlink()
     with pytest.raises(
         IntegrityError, match=r"x\.tar ends too early; the last volume was not copied whole, or one behind"
     ):
-        BundleStore(path)
+        ArchiveStore(path)

@@ -15,6 +15,7 @@ from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_MANIFEST, Descriptor, Manifest, RegistryReference
 from ocibridge.settings import MiB
 from ocibridge.stores.archive import ArchiveStore
+from ocibridge.stores.archivewriter import ArchiveWriter
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryOptions, RegistryStore, Retry
@@ -475,8 +476,8 @@ def test_an_archive_is_written_once_for_a_root(tmp_path: Path, source: RegistryS
         referrer(descriptor, word).push(source, None)
 
     class ProgressReader(ArchiveStore):
-        def _commit(self, index: bytes) -> None:
-            super()._commit(index)
+        def _commit(self, writer: ArchiveWriter) -> None:
+            super()._commit(writer)
             inodes.append(self.path.stat().st_ino)
 
     with ProgressReader(tmp_path / "a.tar", create=True) as archive:
