@@ -18,7 +18,7 @@ from ocibridge.airgap.unpack import unpack
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, NotFound, OcibridgeError, UsageError
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import Descriptor
-from ocibridge.stores.archive import ArchiveStore
+from ocibridge.stores.archive import ArchiveStore, open_archive
 from ocibridge.stores.archivewriter import ArchiveWriter
 from ocibridge.stores.imageindex import ImageIndex
 from ocibridge.stores.layout import LayoutStore
@@ -169,7 +169,7 @@ class TestRoundTrip:
 
         report = pack([f"{source.host}/{repository}:v1"], archive, progress=Moving())
         assert [each.digest for each in report.references] == [old.digest]
-        assert ArchiveStore(archive).resolve("v1").digest == old.digest
+        assert open_archive(archive).resolve("v1").digest == old.digest
 
     def test_companions(self, source: RegistryServer, target: RegistryServer, repository: str, archive: Path) -> None:
         carton = Path(__file__).parents[1] / "fixtures" / "digits.carton"
