@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 import pytest
 
 from ocibridge.mirror.output.html import OUTCOMES, headline, report_page
-from ocibridge.mirror.output.markup import Markup, element, joined
 from ocibridge.mirror.reports import Failure, MirrorReport
 from ocibridge.operations.moves import Moves
 
@@ -200,13 +199,6 @@ def test_without_failures_warnings_or_times_their_sections_are_left_out() -> Non
 def test_a_report_of_no_time_and_no_bytes_divides_by_nothing() -> None:
     text = report_page(report([item("skipped", moves=Moves())], seconds=0.0))
     assert '<data value="0" id="tile-rate">0 B</data>' in text
-
-
-def test_elements_are_escaped_unless_they_were_made_here() -> None:
-    made = element("p", "<b>", element("i", "&"), title='"x" <', hidden=True, id=None, disabled=False, class_="a")
-    assert made == '<p title="&quot;x&quot; &lt;" hidden class="a">&lt;b&gt;<i>&amp;</i></p>'
-    assert joined("<", Markup("<")) == "&lt;<"
-    assert element("meta", charset="utf-8") == '<meta charset="utf-8">'
 
 
 def luminance(colour: str) -> float:

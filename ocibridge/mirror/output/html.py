@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a run as one page that needs nothing but a browser.
 
-Words, tiles, failures and the time line are plain HTML; the list of all tags is drawn by `report.js` from the JSON that
-the page carries, some at a time. Nothing is fetched, and nothing of the report can become code: what is written here is
-escaped (`markup`), the script knows text alone, and the page's own policy (Content Security Policy Level 3) lets no
-other script or style run.
+Words, tiles, failures and the time line are HTML of the template `report.html`; the list of all tags is drawn by
+`report.js` from the JSON that the page carries, some at a time. Nothing is fetched, and nothing of the report becomes
+code: the template escapes what it writes, the script knows text alone, and the page's own policy (Content Security
+Policy Level 3) lets no other script or style run.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import get_args
+from typing import NamedTuple, get_args
 from urllib.parse import quote
+
+from jinja2 import Environment, StrictUndefined
 
 from ...errors import human_size
 from ...operations.moves import Moves
 from ..reports import IN_STEP, Failure, MirrorItem, MirrorReport, Outcome
-from .markup import Markup, element, joined
-from .timeline import human_seconds, moment, timeline
+from .timeline import NARROW, WIDE, human_seconds, moment, timeline
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -37,6 +39,14 @@ _MARKS = {
     "copied": "M4 8.5L7 11.5L12 5",
     "idle": "M4.5 8H11.5",
 }
+_COLUMNS = (
+    ("outcome", "Outcome", ""),
+    ("target", "Tag", ""),
+    ("moved", "Moved", "number"),
+    ("saved", "Saved", "number"),
+    ("started", "Began", "number"),
+    ("seconds", "Took", "number"),
+)
 
 
 def report_page(report: MirrorReport) -> str:
@@ -45,38 +55,39 @@ def report_page(report: MirrorReport) -> str:
     Args:
         report: Of a run.
     """
-    style, script = _asset("report.css"), _asset("report.js")
-    mood = _mood(report)
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="referrer", content="no-referrer"),
-        element("title", f"{_plain(headline(report))} {report.job}"),
-        element("link", rel="icon", href=_icon(mood)),
-        element("style", Markup(style)),
+    pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    pages.filters.update(size=human_size, seconds=human_seconds, sentence=_sentence, begun=_begun)
+    style, script, mood, began = _asset("report.css"), _asset("report.js"), _mood(report), moment(report.started)
+    totals = report.totals
+    begin = began.timestamp() if began else min((i.started for i in report.items if i.started > 0), default=0.0)
+    return pages.from_string(_asset("report.html")).render(
+        report=report,
+        headline=headline(report),
+        mood=mood,
+        shape=_MARKS[mood],
+        icon=_icon(mood),
+        began=began,
+        counts=Counter(report.counts),
+        skipped=_skipped(report),
+        saved=totals.mounted_bytes + totals.present_bytes,
+        rate=totals.copied_bytes / report.seconds if report.seconds > 0 else 0.0,
+        tag_rate=len(report.items) / report.seconds if report.seconds > 0 else 0.0,
+        shares=_shares(totals),
+        failures=_failures(report.items),
+        most_failures=_MOST_FAILURES,
+        most_names=_MOST_NAMES,
+        all_names=_ALL_NAMES,
+        timeline=timeline(report.items, begin, report.seconds),
+        narrow=NARROW,
+        wide=WIDE,
+        outcomes=OUTCOMES,
+        present={item.outcome for item in report.items},
+        columns=_COLUMNS,
+        style=style,
+        script=script,
+        policy=_policy(style, script),
+        json=_harmless(report.model_dump_json()),
     )
-    main = element(
-        "main",
-        _tiles(report),
-        _flow(report.totals),
-        _failures(report),
-        _warnings(report.warnings),
-        _timeline(report),
-        _listing(report),
-    )
-    body = element(
-        "body",
-        _header(report, mood),
-        main,
-        _about(report),
-        element("script", Markup(_harmless(report.model_dump_json())), type="application/json", id="report"),
-        element("script", Markup(script)),
-        class_=mood,
-    )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
 def headline(report: MirrorReport) -> str:
@@ -117,10 +128,6 @@ def _tags(number: int) -> str:
     return f"{number:,} {'tag' if number == 1 else 'tags'}"
 
 
-def _plain(sentence: str) -> str:
-    return sentence.removesuffix(".") + " ·"
-
-
 def _mood(report: MirrorReport) -> str:
     if report.counts.get("failed"):
         return "failed"
@@ -155,164 +162,45 @@ def _icon(mood: str) -> str:
     return f"data:image/svg+xml,{quote(picture)}"
 
 
-def _header(report: MirrorReport, mood: str) -> Markup:
-    mark = element(
-        "svg",
-        element("circle", cx=8, cy=8, r=8),
-        element("path", d=_MARKS[mood]),
-        viewBox="0 0 16 16",
-        width=40,
-        height=40,
-        aria_hidden="true",
-    )
-    facts = [element("bdi", report.job), _when(report.started), f"took {human_seconds(report.seconds)}"]
-    workers = "1 worker" if report.workers == 1 else f"{report.workers} workers"
-    facts.append(joined(f"{workers} (", element("bdi", report.executor), ")"))
-    if report.shard:
-        facts.append(joined("shard ", element("bdi", report.shard)))
-    if report.resumed:
-        facts.append(f"{_tags(report.resumed)} done by an interrupted run before")
-    return element(
-        "header",
-        mark,
-        element(
-            "div",
-            element("p", "Mirror report", class_="eyebrow"),
-            element("h1", headline(report)),
-            element("ul", *(element("li", fact) for fact in facts), class_="facts"),
-        ),
-    )
-
-
-def _when(started: str) -> Markup:
-    found = moment(started)
-    return element("time", f"{found:%Y-%m-%d %H:%M:%S} UTC" if found else started, datetime=started)
-
-
-def _tiles(report: MirrorReport) -> Markup:
-    totals, counts = report.totals, report.counts
-    saved = totals.mounted_bytes + totals.present_bytes
-    rate = totals.copied_bytes / report.seconds if report.seconds > 0 else 0.0
-    tags = len(report.items) / report.seconds if report.seconds > 0 else 0.0
-    tiles = [
-        _tile("copied", "Copied", "tags", f"{counts.get('copied', 0):,}", counts.get("copied", 0), _pushed(totals)),
-        _tile(
-            "skipped", "Skipped", "tags", f"{counts.get('skipped', 0):,}", counts.get("skipped", 0), _skipped(report)
-        ),
-        _tile("mounted", "Mounted", "blobs", f"{totals.mounted:,}", totals.mounted, "taken over within a registry"),
-        _tile("pruned", "Pruned", "tags", f"{counts.get('pruned', 0):,}", counts.get("pruned", 0), _kept(counts)),
-        _tile("failed", "Failed", "tags", f"{counts.get('failed', 0):,}", counts.get("failed", 0), _failed(report)),
-        _tile("moved", "Moved", "", human_size(totals.copied_bytes), totals.copied_bytes, "from source to target"),
-        _tile("saved", "Saved", "", human_size(saved), saved, "did not have to move"),
-        _tile("rate", "Rate", "/s", human_size(rate), round(rate), f"{tags:,.1f} tags/s over the whole run"),
-    ]
-    return element("section", element("h2", "In numbers"), element("dl", *tiles, class_="tiles"))
-
-
-def _tile(key: str, label: str, unit: str, shown: str, value: int, note: str) -> Markup:
-    number = element("data", shown, value=value, id=f"tile-{key}")
-    return element(
-        "div",
-        element("dt", label),
-        element("dd", number, element("small", unit if unit.startswith("/") else f" {unit}") if unit else ""),
-        element("dd", note, class_="note"),
-        class_=f"tile {key}{'' if value else ' none'}",
-    )
-
-
-def _pushed(totals: Moves) -> str:
-    blobs = "1 blob" if totals.copied == 1 else f"{totals.copied:,} blobs"
-    return f"{blobs}, " + ("1 manifest" if totals.manifests == 1 else f"{totals.manifests:,} manifests")
-
-
 def _skipped(report: MirrorReport) -> str:
     """What the tags are with which nothing had to be done."""
     left_out = any(item.outcome == "skipped" and item.reason not in ("", IN_STEP) for item in report.items)
     return "in sync already, or left out" if left_out else "in sync already"
 
 
-def _kept(counts: dict[str, int]) -> str:
-    return f"{counts['kept']:,} kept" if counts.get("kept") else "deleted at the target"
+class _Share(NamedTuple):
+    """A part of the bytes of a run; `left` and `width` are per cent of the whole."""
+
+    key: str
+    said: str
+    blobs: int
+    size: int
+    left: float
+    width: float
 
 
-def _failed(report: MirrorReport) -> str:
-    if not report.counts.get("failed"):
-        return "nothing went wrong"
-    return f"{report.counts['failed'] / len(report.items):.1%} of all tags" if report.items else ""
-
-
-def _flow(totals: Moves) -> Markup:
+def _shares(totals: Moves) -> list[_Share]:
     parts = (
         ("copied", "moved", totals.copied, totals.copied_bytes),
         ("mounted", "mounted", totals.mounted, totals.mounted_bytes),
         ("present", "there already", totals.present, totals.present_bytes),
     )
     whole = sum(size for *_, size in parts)
-    if not whole:
-        return Markup()
-    drawn, legend, at = [], [], 0.0
-    for key, said, blobs, size in parts:
-        share = size / whole * 100
-        drawn.append(element("rect", x=f"{at:.3f}%", width=f"{share:.3f}%", height=12, class_=key))
-        at += share
-        legend.append(
-            element(
-                "li",
-                element("span", class_=f"dot {key}"),
-                element("data", human_size(size), value=size, id=f"bytes-{key}"),
-                f" {said} ",
-                element("small", f"{'1 blob' if blobs == 1 else f'{blobs:,} blobs'}, {share:.0f} %"),
-            )
-        )
-    picture = element("svg", *drawn, width="100%", height=12, role="img", aria_label="Share of bytes, as listed below")
-    return element(
-        "section",
-        element("h2", "Bytes of what was worked on"),
-        picture,
-        element("ul", *legend, class_="legend"),
-        class_="flow",
-    )
+    found: list[_Share] = []
+    for key, said, blobs, size in parts if whole else ():
+        left = found[-1].left + found[-1].width if found else 0.0
+        found.append(_Share(key, said, blobs, size, left, size / whole * 100))
+    return found
 
 
-def _failures(report: MirrorReport) -> Markup:
-    groups: dict[tuple[str, str, str | None], list[MirrorItem]] = {}
-    nothing = Failure(type="", message="No reason is known")
-    for item in report.items:
+def _failures(items: Iterable[MirrorItem]) -> list[tuple[Failure, list[MirrorItem]]]:
+    """The items that failed, by reason."""
+    groups: dict[tuple[str, str, str | None], tuple[Failure, list[MirrorItem]]] = {}
+    for item in items:
         if item.outcome == "failed":
-            why = item.error or nothing
-            groups.setdefault((why.type, why.message, why.hint), []).append(item)
-    if not groups:
-        return Markup()
-    shown = [_failure(*why, items) for why, items in list(groups.items())[:_MOST_FAILURES]]
-    left = len(groups) - len(shown)
-    more = f"{left:,} more: choose “Failed” in the list below." if left else ""
-    return element(
-        "section",
-        element("h2", "What failed, and what to do", id="failures"),
-        *shown,
-        element("p", more) if more else "",
-        class_="failures",
-    )
-
-
-def _failure(kind: str, message: str, hint: str | None, items: Sequence[MirrorItem]) -> Markup:
-    names = [_direction(item) for item in items[:_ALL_NAMES]]
-    rest = names[_MOST_NAMES:]
-    left = len(items) - len(names)
-    hidden = element(
-        "details",
-        element("summary", f"{len(items) - _MOST_NAMES:,} more tags"),
-        element("ul", *rest),
-        element("p", f"{left:,} more are in the list below.") if left else "",
-    )
-    return element(
-        "article",
-        element("h3", _sentence(message)),
-        element("p", element("strong", "Next step: "), _begun(hint), class_="hint") if hint else "",
-        element("ul", *names[:_MOST_NAMES], class_="names"),
-        hidden if rest else "",
-        element("p", f"{_tags(len(items))}{f' · {kind}' if kind else ''}", class_="kind"),
-    )
+            why = item.error or Failure(type="", message="No reason is known")
+            groups.setdefault((why.type, why.message, why.hint), (why, []))[1].append(item)
+    return list(groups.values())
 
 
 def _sentence(text: str) -> str:
@@ -323,104 +211,3 @@ def _begun(text: str) -> str:
     """With a capital letter, unless the first word is a name."""
     first = text.partition(" ")[0]
     return (first.capitalize() if first.isalpha() and first.islower() else first) + text[len(first) :]
-
-
-def _direction(item: MirrorItem) -> Markup:
-    source = element("small", "from ", element("bdi", item.source)) if item.source else ""
-    return element("li", element("bdi", item.target), " ", source)
-
-
-def _warnings(warnings: Sequence[str]) -> Markup:
-    if not warnings:
-        return Markup()
-    said = [element("li", _sentence(warning)) for warning in warnings]
-    return element("section", element("h2", "Warnings"), element("ul", *said), class_="warnings")
-
-
-def _timeline(report: MirrorReport) -> Markup:
-    started = moment(report.started)
-    begin = started.timestamp() if started else min((i.started for i in report.items if i.started > 0), default=0.0)
-    drawn = timeline(report.items, begin, report.seconds)
-    if not drawn:
-        return Markup()
-    there = {item.outcome for item in report.items}
-    legend = [element("li", element("span", class_=f"dot {each}"), each) for each in OUTCOMES if each in there]
-    return element(
-        "section",
-        element("h2", "Time line"),
-        element("p", "A bar for each tag, by target host; choose one to find it in the list.", class_="note"),
-        drawn,
-        element("ul", *legend, class_="legend"),
-        class_="timeline",
-    )
-
-
-def _listing(report: MirrorReport) -> Markup:
-    counts = [("all", "All", len(report.items))]
-    counts += [(each, each.capitalize(), report.counts.get(each, 0)) for each in OUTCOMES]
-    chips = [
-        element(
-            "button",
-            f"{label} ",
-            element("data", f"{number:,}", value=number),
-            type="button",
-            data_outcome=key,
-            aria_pressed="true" if key == "all" else "false",
-        )
-        for key, label, number in counts
-        if number or key == "all"
-    ]
-    columns = (
-        ("outcome", "Outcome", ""),
-        ("target", "Tag", ""),
-        ("moved", "Moved", "number"),
-        ("saved", "Saved", "number"),
-        ("started", "Began", "number"),
-        ("seconds", "Took", "number"),
-    )
-    heads = [
-        element(
-            "th", element("button", label, type="button", data_sort=key), scope="col", class_=kind, aria_sort="none"
-        )
-        for key, label, kind in columns
-    ]
-    table = element(
-        "table",
-        element("caption", "All tags of the job, in its order unless you sort them"),
-        element("thead", element("tr", *heads, element("th", element("span", "Details"), scope="col"))),
-        element("tbody", id="rows"),
-    )
-    search = element(
-        "label",
-        element("span", "Search"),
-        element("input", type="search", id="search", placeholder="tag, digest, reason …", autocomplete="off"),
-    )
-    more = element(
-        "p",
-        element("button", "Show more", type="button", id="more", hidden=True),
-        element("button", "Show all", type="button", id="every", hidden=True),
-        class_="tools",
-    )
-    return element(
-        "section",
-        element("h2", "All tags", id="list"),
-        element("p", "The list needs JavaScript; everything above does not.", id="scriptless"),
-        element(
-            "div",
-            element("div", search, element("div", *chips, role="group", aria_label="Outcome"), class_="tools"),
-            element("p", id="found", role="status"),
-            table,
-            more,
-            id="browse",
-            hidden=True,
-        ),
-        class_="listing",
-    )
-
-
-def _about(report: MirrorReport) -> Markup:
-    return element(
-        "footer",
-        element("button", "Download the JSON", type="button", id="download"),
-        element("p", "Job ", element("bdi", report.job), ", ", element("code", report.job_digest)),
-    )

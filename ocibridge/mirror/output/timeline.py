@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time line of a run as SVG: a bar for each tag, by target host, in as few lanes as there was work at a time."""
+"""The time line of a run: a bar for each tag, by target host, in as few lanes as there was work at a time."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from typing import NamedTuple
 
-from ...errors import human_size
 from ..reports import MirrorItem, Outcome
-from .markup import Markup, element, joined
 
 NARROW = 0.1
 """Per cent of the width: narrower bars of one outcome that follow each other in a lane are drawn as one."""
 
-_WIDE = 0.5
+WIDE = 0.5
 """Per cent of the width: from here on a bar can spare the line that sets it off from the next."""
 
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -127,8 +126,41 @@ def ticks(span: float) -> list[float]:
     return [step * number for number in range(int(span / step) + 1)]
 
 
-def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Markup:
-    """One drawing a host, and below them the axis; nothing where no item says when it was worked on.
+class Tick(NamedTuple):
+    """A mark of the axis: where it is, in per cent of the width, and what stands there."""
+
+    left: float
+    said: str
+
+
+class Host(NamedTuple):
+    """The tags of one target host.
+
+    Attributes:
+        name: Of the host.
+        tags: How many.
+        lanes: Bars above each other, at most.
+        height: Of a lane, in pixels.
+        bars: Those of tags that failed last, so that none hides behind its neighbour.
+    """
+
+    name: str
+    tags: int
+    lanes: int
+    height: int
+    bars: list[Bar]
+
+
+class Timeline(NamedTuple):
+    """One drawing a host, and the axis below them; `span` is in seconds."""
+
+    span: float
+    ticks: list[Tick]
+    hosts: list[Host]
+
+
+def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Timeline | None:
+    """What is drawn; nothing where no item says when it was worked on.
 
     Args:
         items: Of a report.
@@ -137,71 +169,25 @@ def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Marku
     """
     timed = [(number, item) for number, item in enumerate(items) if _is_timed(item)]
     if not timed:
-        return Markup()
+        return None
     # The clock of another machine may be ahead or behind.
     begin = min([begin, *(item.started for _, item in timed)])
     span = max([begin + seconds, *(item.started + item.seconds for _, item in timed)]) - begin or 1.0
     hosts: dict[str, list[tuple[int, MirrorItem]]] = {}
     for number, item in timed:
         hosts.setdefault(host_of(item.target), []).append((number, item))
-    marks = ticks(span)
-    drawings = [_drawing(host, mine, items, begin, span, marks) for host, mine in hosts.items()]
-    return joined(*drawings, _axis(marks, span))
+    marks = [
+        Tick(mark / span * 100, human_seconds(mark) if mark % 1 or mark >= 60 else f"{mark:.0f} s")
+        for mark in ticks(span)
+    ]
+    return Timeline(span, marks, [_host(name, bars(mine, begin, span), len(mine)) for name, mine in hosts.items()])
 
 
 def _is_timed(item: MirrorItem) -> bool:
     return 0 < item.started < math.inf and 0 <= item.seconds < math.inf
 
 
-def _drawing(
-    host: str,
-    mine: Sequence[tuple[int, MirrorItem]],
-    items: Sequence[MirrorItem],
-    begin: float,
-    span: float,
-    marks: Iterable[float],
-) -> Markup:
-    found = bars(mine, begin, span)
+def _host(name: str, found: Sequence[Bar], tags: int) -> Host:
     lanes = max(bar.lane for bar in found) + 1
     height = min(max(_MOST_HEIGHT // lanes, _LANE[0]), _LANE[1])
-    lines = [_line(mark, span, lanes * height) for mark in marks]
-    # What failed must not hide behind its neighbour.
-    drawn = [_bar(bar, height, items) for bar in sorted(found, key=lambda bar: bar.outcome == "failed")]
-    said = f"{len(mine)} {'tag' if len(mine) == 1 else 'tags'} of {host} over {human_seconds(span)}"
-    picture = element("svg", *lines, *drawn, width="100%", height=lanes * height, role="img", aria_label=said)
-    return element("div", element("h3", element("bdi", host)), picture, class_="host")
-
-
-def _bar(bar: Bar, height: int, items: Sequence[MirrorItem]) -> Markup:
-    first = items[bar.first]
-    if bar.items > 1:
-        said = f"{bar.items} tags {bar.outcome}, from {first.target} on"
-    else:
-        moved = f", {human_size(first.moves.copied_bytes)} moved" if first.moves.copied_bytes else ""
-        said = f"{first.target}: {bar.outcome} in {human_seconds(first.seconds)}{moved}"
-    return element(
-        "rect",
-        element("title", said),
-        x=f"{bar.left:.3f}%",
-        y=bar.lane * height + 1,
-        width=f"{max(bar.width, NARROW):.3f}%",
-        height=height - 1,
-        rx=2 if bar.width >= _WIDE else None,
-        class_=f"{bar.outcome} wide" if bar.width >= _WIDE else bar.outcome,
-        data_item=bar.first,
-    )
-
-
-def _line(mark: float, span: float, height: int) -> Markup:
-    where = f"{mark / span * 100:.3f}%"
-    return element("line", x1=where, x2=where, y1=0, y2=height)
-
-
-def _axis(marks: Sequence[float], span: float) -> Markup:
-    labels = []
-    for mark in marks:
-        where = mark / span * 100
-        anchor = "start" if where < 5 else "end" if where > 92 else "middle"
-        label = human_seconds(mark) if mark % 1 or mark >= 60 else f"{mark:.0f} s"
-        labels.append(element("text", label, x=f"{where:.3f}%", y=14, text_anchor=anchor))
-    return element("svg", *labels, width="100%", height=18, class_="axis", aria_hidden="true")
+    return Host(name, tags, lanes, height, sorted(found, key=lambda bar: bar.outcome == "failed"))
