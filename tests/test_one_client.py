@@ -28,7 +28,8 @@ import requests as their_requests
 
 import ocibridge
 from ocibridge.cli.main import main
-from ocibridge.io.content import FileContent, Reader
+from ocibridge.io.content import FileContent
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.settings import MiB
 from ocibridge.stores.registry import RegistryClient, RegistryOptions, distribution

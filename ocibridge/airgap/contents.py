@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import NotFound
-from ..io.content import ByteCount, Content, Reader, ignore_bytes
+from ..io.content import Content
+from ..io.readers import ByteCount, Reader, ignore_bytes
 from ..oci import Descriptor
 from ..settings import Limits
 from ..stores.base import Store

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from ..errors import can_resume
-from ..io.content import Content, Reader
+from ..io.content import Content
 from ..io.journal import Journal
+from ..io.readers import Reader
 from ..model import StoredModel
 from .options import ReadOptions, WriteOptions
 
@@ -20,7 +21,7 @@ class Sink(ABC):
     """Receives the files of a model under a temporary name, and gives them their final name in `commit`.
 
     As a context manager it aborts unless `commit` was reached: nothing stays that looks finished. After an error that
-    another try may get over, such as a broken connection, it suspends, if it can.
+    another try may get over, such as a broken connection, it pauses, if it can.
 
     Attributes:
         parallel: Whether `write` may be called from several threads at once.
@@ -57,7 +58,7 @@ class Sink(ABC):
         """
         return False
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
         """Take over what an earlier process has written of a file.
 
         Args:
@@ -71,14 +72,14 @@ class Sink(ABC):
         """
         return None
 
-    def release(self, paths: Sequence[str]) -> None:
+    def discard(self, paths: Sequence[str]) -> None:
         """Forget these files: what was kept of them was wrong, and they arrive again from their start."""
 
     @abstractmethod
     def commit(self) -> str | None:
         """Check the whole against the format's own metadata, give it its final name, and return its identity."""
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Give up for now, and leave for another process what is worth it."""
         self.abort()
 
@@ -93,6 +94,6 @@ class Sink(ABC):
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         if exc is not None and can_resume(exc):
-            self.suspend()
+            self.pause()
         else:
             self.abort()

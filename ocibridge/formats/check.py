@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 
 from ..errors import IntegrityError
-from ..io.content import Reader, chunks
+from ..io.incoming import IncomingFile
+from ..io.readers import Reader
 from ..model import StoredModel
 from ..paths import show
 from .base import Sink
@@ -31,11 +31,7 @@ class CheckSink(Sink):
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Read one file to its end and hash it, unless `reader` enforces its hash."""
-        digest = hashlib.sha256()
-        for chunk in chunks(reader):
-            if sha256 is None:
-                digest.update(chunk)
-        found = sha256 or digest.hexdigest()
+        found = IncomingFile(path, size, reader, sha256).drain()
         expected = self._expected.get(path)
         if expected not in (None, found):
             raise IntegrityError(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import threading
@@ -12,9 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import FormatError, writing
-from ..io.append import check_size, grow, is_large, kept_part
-from ..io.content import Content, Reader
-from ..io.positioned import fsync_all, turns
+from ..io.content import Content
+from ..io.incoming import IncomingFile
+from ..io.positioned import append_file, fsync_all, is_large, resumable_file
+from ..io.readers import Reader
 from ..io.staging import Staging
 from ..paths import check_collisions, check_path, show
 from . import symlinks
@@ -24,7 +24,7 @@ from .base import Sink, StoredModel, WriteOptions
 class FolderSink(Sink):
     """Writes each file under its path, in a temporary folder beside `dest` that is renamed at the end.
 
-    What an interrupted process has left of the same artifact is taken up again (see `Sink.keep`).
+    What an interrupted process has left of the same artifact is taken up again (see `Sink.resume_file`).
 
     Modes are what the umask leaves of 0644 and 0755. Where `stored` says that the source had a symbolic link, the
     bytes are only hashed, and the link is made once everything is there and its target has the same bytes.
@@ -61,11 +61,11 @@ class FolderSink(Sink):
         self.journal = self._staging.journal
         try:
             if stored.complete:
-                self._staging.need(sum(file.size or 0 for file in stored.files if file.symlink is None))
+                self._staging.check_free_space(sum(file.size or 0 for file in stored.files if file.symlink is None))
             with writing(dest):
                 self._staging.temp.mkdir(exist_ok=True)
         except BaseException:
-            self._staging.suspend()
+            self._staging.pause()
             raise
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
@@ -77,23 +77,25 @@ class FolderSink(Sink):
                 raise FormatError(f"{self._owner}: the file {show(path)} arrives twice")
             self.hashes[path] = ""
         try:
-            linked = path in self._links
-            self.hashes[path] = self._drain(path, size, reader) if linked else self._store(path, size, reader, sha256)
+            if path in self._links:
+                self.hashes[path] = IncomingFile(path, size, reader).drain()
+            else:
+                self.hashes[path] = self._store(path, size, reader, sha256)
         except BaseException:
             # Whoever lost the line may try again.
             del self.hashes[path]
             raise
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of a file; see `Sink.keep`."""
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.resume_file`."""
         place = self._staging.temp / check_path(path, self._owner)
-        found = None if path in self._links else kept_part(place, path, size, whole, self.journal)
+        found = None if path in self._links else resumable_file(place, path, size, whole, self.journal)
         if found:
             self._kept[path] = found.size
         return found
 
-    def release(self, paths: Sequence[str]) -> None:
-        """Let files arrive again; see `Sink.release`."""
+    def discard(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.discard`."""
         for path in paths:
             self._kept.pop(path, None)
             self.hashes.pop(path, None)
@@ -118,9 +120,9 @@ class FolderSink(Sink):
         """Check what has arrived against the format's own metadata; for subclasses."""
         return None
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Keep what has arrived."""
-        self._staging.suspend()
+        self._staging.pause()
 
     def abort(self) -> None:
         """Remove the temporary folder."""
@@ -132,18 +134,20 @@ class FolderSink(Sink):
         folder = target[: target.rindex("/")]
         large = is_large(size)
         mark = partial(self.journal.mark, path) if self.journal and large else None
-        hashed = sha256 is None and (self.proves or bool(self._links))
+        if sha256 is None and not (self.proves or self._links):
+            sha256 = ""  # nobody asks for it
+        file = IncomingFile(path, size, reader, sha256)
         try:
             if folder not in self._folders:
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103
                 self._folders.add(folder)
-            found = grow(target, path, size, reader, hashed=hashed, kept=self._kept.pop(path, 0), mark=mark)
+            append_file(target, file, kept=self._kept.pop(path, 0), mark=mark)
         except OSError:
             with writing(f"{self._owner}/{path}"):
                 raise
         if not large:
             self._small.append(target)
-        return found or sha256 or ""
+        return file.sha256
 
     def _remove_others(self) -> None:
         """Remove what an earlier process wrote and nobody has asked for now."""
@@ -152,15 +156,6 @@ class FolderSink(Sink):
                 place = Path(root, name)
                 if place.relative_to(self._staging.temp).as_posix() not in self.hashes:
                     place.unlink()
-
-    def _drain(self, path: str, size: int, reader: Reader) -> str:
-        digest = hashlib.sha256()
-        done = 0
-        for chunk in turns(reader, size):
-            digest.update(chunk)
-            done += len(chunk)
-        check_size(path, done, size)
-        return digest.hexdigest()
 
     def _make_link(self, path: str, target: str, final: str) -> None:
         place = self._staging.temp / path

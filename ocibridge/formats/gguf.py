@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import FormatError
-from ..io.content import Content, Reader, fill
+from ..io.content import Content
+from ..io.readers import Reader, read_full
 from ..paths import show
 from ..settings import KiB, MiB
 from .facts import dominant
@@ -360,7 +361,7 @@ class _Cursor:
             raise self._short()
         self._window[:ahead] = self._window[self._pos : self._end]
         room = memoryview(self._window)[ahead : ahead + self._left]
-        count = fill(self._reader, room)
+        count = read_full(self._reader, room)
         self._left -= count
         self._pos, self._end = 0, ahead + count
         if size > self._end:

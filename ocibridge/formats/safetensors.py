@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FormatError
-from ..io.content import Content, fill
+from ..io.content import Content
+from ..io.readers import read_full
 from ..oci.document import parse_json
 from ..paths import show
 from .facts import dominant
@@ -112,7 +113,7 @@ def read_safetensors(content: Content, owner: str) -> SafetensorsHeader:
 def _header_bytes(content: Content, owner: str) -> bytes:
     with content.open() as reader:
         start = bytearray(8)
-        if fill(reader, memoryview(start)) < 8:
+        if read_full(reader, memoryview(start)) < 8:
             raise FormatError(f"{owner} is not a safetensors file: it has fewer than 8 bytes")
         (length,) = struct.unpack("<Q", start)
         if length > MAX_HEADER:
@@ -123,7 +124,7 @@ def _header_bytes(content: Content, owner: str) -> bytes:
         if length > content.size - 8:
             raise FormatError(f"{owner} ends inside its safetensors header")
         data = bytearray(length)
-        if fill(reader, memoryview(data)) < length:
+        if read_full(reader, memoryview(data)) < length:
             raise FormatError(f"{owner} ends inside its safetensors header")
     if data[:1] != b"{" or b"\0" in data:  # a NUL is never JSON in UTF-8, and is all that UTF-16 and UTF-32 need
         raise FormatError(f"{owner} is not a safetensors file: its header is not a JSON object in UTF-8")

@@ -16,9 +16,10 @@ from pathlib import Path
 from ..errors import DestinationError, IntegrityError, can_resume, writing
 from ..oci import Descriptor
 from ..settings import READ_SIZE, MiB
-from .content import ByteCount, Content, FileContent, Reader, chunks, ignore_bytes, place_of, read_all
+from .content import Content, FileContent, read_all
 from .locks import try_lock
 from .positioned import PositionedWriter
+from .readers import ByteCount, Reader, chunks, file_position, ignore_bytes
 
 STALE = 7 * 24 * 3600
 """Seconds after which what a killed process has left is given up."""
@@ -164,7 +165,7 @@ class AtomicFile:
                 if self.size + len(piece) > end:
                     return None
                 digest.update(piece)
-                self.write(piece, place_of(reader))
+                self.write(piece, file_position(reader))
                 on_bytes(len(piece))
         return "sha256:" + digest.hexdigest() if self.size == end else None
 
@@ -232,13 +233,13 @@ class AtomicFile:
             self.discard()
 
 
-def write_file(target: Path, data: bytes, folder: Path | None = None) -> None:
-    """Write a small file so that it appears whole or not at all; for `folder` see `AtomicFile`.
+def write_file(target: Path, data: bytes, folder: Path | None = None, *, mode: int = 0o666) -> None:
+    """Write a small file so that it appears whole or not at all; for `folder` and `mode` see `AtomicFile`.
 
     Raises:
         DestinationError: it cannot be written.
     """
-    with AtomicFile(target, folder) as file:
+    with AtomicFile(target, folder, mode=mode) as file:
         file.write(data)
         file.publish()
 

@@ -3,7 +3,7 @@
 
 A `Content` is a description of bytes, not the bytes: a file range, a string of bytes, or several of them one after
 the other. A layer is a `Concatenation` of headers, file ranges and padding, so it is never written to a temporary file,
-and a request body can be sent again after a 401 or a broken line.
+and a request body can be sent again after a 401 or a broken connection.
 """
 
 from __future__ import annotations
@@ -12,24 +12,14 @@ import hashlib
 import io
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ..errors import SourceError, reading
 from ..settings import READ_SIZE
-
-Reader = io.RawIOBase
-"""What `Content.open` gives: `read(n)`, `readinto(buffer)`, `close()`; a context manager."""
-
-
-ByteCount = Callable[[int], None]
-"""Told the number of bytes that have just moved."""
-
-
-def ignore_bytes(count: int) -> None:
-    """A `ByteCount` for those who do not watch."""
+from .readers import PieceReader, RangeReader, Reader, byte_view, chunks
 
 
 class Content(Protocol):
@@ -57,22 +47,32 @@ class Stamp(NamedTuple):
     changed: int = 0
 
 
-def stamp_of(content: Content) -> Stamp | None:
-    """The stamp of a content at this moment, if it has one: what its method `stamp` gives, or None now."""
-    stamp: Callable[[], Stamp | None] | None = getattr(content, "stamp", None)
-    return stamp() if stamp else None
+class Stamped:
+    """A base class of contents whose bytes can be told from others without reading them."""
+
+    __slots__ = ()
+
+    def stamp(self) -> Stamp | None:
+        """The stamp at this moment; None where it cannot be found."""
+        raise NotImplementedError
+
+    def found_stamp(self) -> Stamp | None:
+        """The stamp when the content was found, if it remembers; else that of this moment."""
+        return self.stamp()
+
+    def read_stamp(self) -> Stamp | None:
+        """The stamp after the content was last read, if it was looked at then; else that of this moment."""
+        return self.stamp()
 
 
-def seen_stamp(content: Content) -> Stamp | None:
-    """The stamp of a content when it was found, if it remembers; else that of this moment."""
-    seen: Stamp | None = getattr(content, "seen", None)
-    return seen or stamp_of(content)
+class Loadable:
+    """A base class of contents that need no reader where all of them is wanted, as layers have many small ones."""
 
+    __slots__ = ()
 
-def read_stamp(content: Content) -> Stamp | None:
-    """The stamp of a content after it was last read, if it was looked at then; else that of this moment."""
-    read: Stamp | None = getattr(content, "read", None)
-    return read or stamp_of(content)
+    def load(self, target: memoryview) -> bool:
+        """Fill `target`, which is as long as the content; False where it needs a reader."""
+        raise NotImplementedError
 
 
 def file_stamp(status: os.stat_result, offset: int, size: int) -> Stamp:
@@ -81,7 +81,7 @@ def file_stamp(status: os.stat_result, offset: int, size: int) -> Stamp:
     return Stamp(("file", status.st_dev, status.st_ino, status.st_size, *times, offset, size), max(times))
 
 
-class BytesContent:
+class BytesContent(Stamped, Loadable):
     """Bytes in memory."""
 
     __slots__ = ("data",)
@@ -96,7 +96,7 @@ class BytesContent:
 
     def open(self, offset: int = 0) -> Reader:
         """Open from `offset` bytes."""
-        return _BytesReader(self.data, offset)
+        return PieceReader(iter((memoryview(self.data)[offset:],)))
 
     def load(self, target: memoryview) -> bool:
         """Fill `target`, which is as long."""
@@ -108,7 +108,7 @@ class BytesContent:
         return Stamp(("bytes", hashlib.sha256(self.data).hexdigest()))
 
 
-class FileContent:
+class FileContent(Stamped, Loadable):
     """A range of a file on disk.
 
     Args:
@@ -198,6 +198,14 @@ class FileContent:
             return None
         return file_stamp(status, self.offset, self.size)
 
+    def found_stamp(self) -> Stamp | None:
+        """What `seen` says, else `stamp`."""
+        return self.seen or self.stamp()
+
+    def read_stamp(self) -> Stamp | None:
+        """What `read` says, else `stamp`."""
+        return self.read or self.stamp()
+
 
 class Concatenation:
     """Several contents, one after the other."""
@@ -221,108 +229,6 @@ class Concatenation:
         return index, offset - (self._ends[index - 1] if index else 0)
 
 
-class _BytesReader(io.RawIOBase):
-    def __init__(self, data: bytes, offset: int) -> None:
-        self._view = memoryview(data)[offset:]
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)
-        count = min(len(target), len(self._view))
-        target[:count] = self._view[:count]
-        self._view = self._view[count:]
-        return count
-
-
-class RangeReader(io.RawIOBase):
-    """At most `size` bytes of `file`, which must have them all; closes `file` with itself.
-
-    Attributes:
-        lasting: See `FileContent`.
-        end: Size that the file must still have when the range has been read; None where that does not matter.
-    """
-
-    lasting = False
-    end: int | None = None
-
-    def __init__(self, file: io.RawIOBase, size: int, label: str) -> None:
-        self._file = file
-        self._left = size
-        self._label = label
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer` as far as the range goes.
-
-        Raises:
-            SourceError: the file ends before the range does, or has grown.
-        """
-        target = writable(buffer)[: self._left]
-        if not target:
-            if not self._left and self.end is not None and os.fstat(self._file.fileno()).st_size > self.end:
-                raise SourceError(
-                    f"{self._label} became longer while it was read",
-                    hint="run the command again once nothing writes to it",
-                )
-            return 0
-        with reading(self._label):
-            count = self._file.readinto(target) or 0
-        if not count:
-            raise SourceError(
-                f"{self._label} became shorter while it was read",
-                hint="run the command again once nothing writes to it",
-            )
-        self._left -= count
-        return int(count)
-
-    def place(self) -> tuple[int, int]:
-        """The file's descriptor, and the position of the next byte in it."""
-        return self._file.fileno(), self._file.tell()
-
-    def close(self) -> None:
-        """Close the file too."""
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-class ForwardingReader(io.RawIOBase):
-    """A reader that gives the bytes of another one as they are.
-
-    Attributes:
-        source: The other one.
-    """
-
-    source: Reader
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    @property
-    def ahead(self) -> bool:
-        """Whether more was read of `source` than was given."""
-        return False
-
-    def at_hand(self) -> memoryview | None:
-        """All that is left, where it is little, and in memory; good until something else is read from `source`."""
-        return None
-
-
-def place_of(reader: Reader) -> tuple[int, int] | None:
-    """Descriptor and position of the next byte of `reader` in a lasting file, if it is read from one."""
-    while isinstance(reader, ForwardingReader):
-        if reader.ahead:
-            return None
-        reader = reader.source
-    return reader.place() if isinstance(reader, RangeReader) and reader.lasting else None
-
-
 class _ConcatenationReader(io.RawIOBase):
     def __init__(self, whole: Concatenation, offset: int) -> None:
         self._parts = whole.parts
@@ -334,7 +240,7 @@ class _ConcatenationReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)
+        target = byte_view(buffer)
         filled = 0
         while filled < len(target):
             if self._current is None:
@@ -343,7 +249,7 @@ class _ConcatenationReader(io.RawIOBase):
                 part, skip = self._parts[self._next], self._skip
                 self._next, self._skip = self._next + 1, 0
                 end = filled + part.size
-                if not skip and end <= len(target) and _load(part, target[filled:end]):
+                if not skip and end <= len(target) and isinstance(part, Loadable) and part.load(target[filled:end]):
                     filled = end
                     continue
                 self._current, self._left = part.open(skip), part.size - skip
@@ -367,107 +273,7 @@ class _ConcatenationReader(io.RawIOBase):
         super().close()
 
 
-def _load(part: Content, target: memoryview) -> bool:
-    """Fill `target` with the whole of a part without a reader, as layers have many small ones; False: it needs one."""
-    load: Callable[[memoryview], bool] | None = getattr(part, "load", None)
-    return load is not None and load(target)
-
-
-def writable(buffer: object) -> memoryview:
-    """The bytes of the buffer that a `readinto` was given."""
-    return memoryview(buffer).cast("B")  # type: ignore[arg-type]
-
-
-class JoinedReader(io.RawIOBase):
-    """The bytes of one reader, then those of another.
-
-    Args:
-        first: The first one.
-        then: The other one, or what opens it once it is needed.
-    """
-
-    def __init__(self, first: Reader, then: Reader | Callable[[], Reader]) -> None:
-        self._reader = first
-        self._then: Reader | Callable[[], Reader] | None = then
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer` from the reader whose turn it is."""
-        target = writable(buffer)
-        count = self._reader.readinto(target) or 0
-        if count or not target or self._then is None:
-            return count
-        self._reader.close()
-        self._reader, self._then = self._then() if callable(self._then) else self._then, None
-        return self._reader.readinto(target) or 0
-
-    def close(self) -> None:
-        """Close what is open."""
-        self._reader.close()
-        if self._then is not None and not callable(self._then):
-            self._then.close()
-        super().close()
-
-
-class PieceReader(io.RawIOBase):
-    """A reader of pieces that a generator makes."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer` from the pieces."""
-        target = writable(buffer)
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None or not len(target):
-                return 0
-            self._rest = memoryview(piece)
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
-
-
-def chunks(reader: Reader, size: int = READ_SIZE) -> Iterator[memoryview]:
-    """Read to the end in full chunks of `size` bytes (the last may be shorter).
-
-    Each chunk is a view of one buffer that the next chunk overwrites; copy what must last. Full chunks make the
-    result of an encoder a function of the bytes alone, never of how they happened to arrive.
-    """
-    buffer = memoryview(bytearray(size))
-    while filled := fill(reader, buffer):
-        yield buffer[:filled]
-        if filled < size:
-            return
-
-
-def fill(reader: Reader, buffer: memoryview) -> int:
-    """Read until `buffer` is full or the end is reached; the number of bytes read."""
-    filled = 0
-    while filled < len(buffer):
-        count = reader.readinto(buffer[filled:])
-        if not count:
-            break
-        filled += count
-    return filled
-
-
 def read_all(content: Content) -> bytes:
     """The whole of a small content."""
     with content.open() as reader:
         return b"".join(bytes(chunk) for chunk in chunks(reader, max(1, min(content.size, READ_SIZE))))
-
-
-def fsync(file: io.RawIOBase | io.BufferedIOBase) -> None:
-    """Push a written file to the disk before it gets its final name."""
-    file.flush()
-    os.fsync(file.fileno())

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notes of what has arrived, so that a process can go on where another one was killed.
 
-One JSON object a line, appended and never rewritten; a torn last line is what a killed process leaves. Nothing in it is
-trusted: it says which bytes are worth reading again before the rest is fetched, and all of them are verified together.
+Nothing in it is trusted: it says which bytes are worth reading again before the rest is fetched, and all of them are
+verified together.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import writing
 from ..settings import MiB
+from .log import JsonLog
 
 MARK = MiB
 """Bytes between two notes: more than this of one layer is never fetched again."""
@@ -23,7 +22,6 @@ _LARGEST = 512 * MiB
 _ROWS = 500
 """Files in one line."""
 _VERSION = 2
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Entry(NamedTuple):
@@ -61,18 +59,14 @@ class Journal:
         self._path = path
         self._key = key
         self._lock = threading.Lock()
-        self._pending = bytearray()
         self._rows: list[Entry] = []
         self._rows_of = ""
         self._unsaid = 0
         self._marks: dict[str, int] = {}
         self._layers: dict[str, list[Entry]] = {}
-        with writing(path):
-            self._file = os.fdopen(os.open(path, _OPEN, 0o600), "r+b", buffering=0)
+        self._log = JsonLog(path)
         try:
-            with writing(path):
-                data = b"" if os.fstat(self._file.fileno()).st_size > _LARGEST else self._file.read()
-            self.resumed = self._load(data or b"")
+            self.resumed = self._load(self._log.read(_LARGEST))
             if not self.resumed:
                 self.reset()
         except BaseException:
@@ -84,10 +78,8 @@ class Journal:
         with self._lock:
             self._marks.clear()
             self._layers.clear()
-            self._pending.clear()
             self._rows.clear()
-            with writing(self._path):
-                self._file.truncate(0)
+            self._log.clear()
             self._append({"version": _VERSION, "key": self._key})
 
     def mark(self, path: str, done: int) -> None:
@@ -140,7 +132,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; what is pending is lost, so flush before."""
-        self._file.close()
+        self._log.close()
 
     def _forget(self, layer: str) -> None:
         for entry in self._layers.pop(layer, ()):
@@ -149,28 +141,21 @@ class Journal:
 
     def _append(self, fields: dict[str, object]) -> None:
         self._close_row()
-        self._line(fields)
+        self._log.append(fields)
         self._flush()
 
     def _close_row(self) -> None:
         """Write one line about the files that have come since the last one."""
         if self._rows:
-            self._line({"layer": self._rows_of, "files": [_row(entry) for entry in self._rows]})
+            self._log.append({"layer": self._rows_of, "files": [_row(entry) for entry in self._rows]})
             self._rows.clear()
-
-    def _line(self, fields: dict[str, object]) -> None:
-        self._pending += json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
     def _flush(self) -> None:
         self._close_row()
-        with writing(self._path):
-            while self._pending and not self._file.closed:
-                # What a full disk did not take stays pending, so that no line is ever torn but the last.
-                del self._pending[: self._file.write(self._pending)]
+        self._log.flush()
         self._unsaid = 0
 
-    def _load(self, data: bytes) -> bool:
-        lines = data.split(b"\n")[:-1]
+    def _load(self, lines: list[bytes]) -> bool:
         try:
             if not lines or json.loads(lines[0]) != {"version": _VERSION, "key": self._key}:
                 return False
@@ -178,10 +163,6 @@ class Journal:
                 self._apply(json.loads(line))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return False
-        if not data.endswith(b"\n"):
-            # The next line must not be joined to a torn one.
-            with writing(self._path):
-                self._file.truncate(len(b"\n".join(lines)) + 1)
         return True
 
     def _apply(self, fields: dict[str, Any]) -> None:

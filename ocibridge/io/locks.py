@@ -58,7 +58,7 @@ def try_lock(handle: int, path: Path | None = None) -> bool:
     Returns:
         False where somebody else holds the lock, or another file or none has the name.
     """
-    return _lock(handle, wait=False) and (path is None or _is_named(handle, path))
+    return _lock(handle, wait=False) and (path is None or is_named(handle, path))
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def locked(path: Path) -> Iterator[None]:
             file = open(path, "ab")
             _lock(file.fileno(), wait=True)
         # Whoever held the lock before has removed the file; a lock on a removed file keeps nobody out.
-        if _is_named(file.fileno(), path):
+        if is_named(file.fileno(), path):
             break
         file.close()
     try:
@@ -84,7 +84,8 @@ def locked(path: Path) -> Iterator[None]:
         file.close()
 
 
-def _is_named(handle: int, path: Path) -> bool:
+def is_named(handle: int, path: Path) -> bool:
+    """Whether an open file is the one of this name."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:

@@ -1,58 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing large files fast: behind what is there already, on the disk early, hashed beside the writing."""
+"""Files written at a position: after what an earlier process has left, and hashed in the background."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import cycle
+from functools import partial
 from pathlib import Path
 
 from ..errors import DestinationError, human_size
-from ..settings import PIECE_SIZE, MiB
-from .content import Reader, fill
-from .journal import MARK
+from ..settings import READ_SIZE, MiB
+from .content import FileContent
+from .hasher import LARGE, BackgroundHasher
+from .incoming import LAG, IncomingFile
+from .journal import MARK, Journal
+from .readers import file_position
 
-LAG = 2
-"""Pieces that may wait for their writing or hashing while the next one is read (`turns`)."""
 _STEP = 8 * MiB
+_CREATE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _MANY = 64
 _seeking = threading.Lock()
-
-
-def turns(reader: Reader, size: int) -> Iterator[memoryview]:
-    """Read to the end what should have `size` bytes, in full pieces; their lengths depend on nothing but `size`.
-
-    A piece stays as it is while `LAG` + 1 more are asked for.
-    """
-    length = min(size + 1, PIECE_SIZE)
-    buffers = [memoryview(bytearray(length)) for _ in range(min(LAG + 2, -(-(size + 1) // length)))]
-    for buffer in cycle(buffers):
-        filled = fill(reader, buffer)
-        if filled:
-            yield buffer[:filled]
-        if filled < length:
-            return
-
-
-def check_free_space(folder: Path, label: str, size: int, there: int) -> None:
-    """Refuse to begin what cannot end: `size` bytes have to find room in `folder`, less those that are there already.
-
-    Raises:
-        DestinationError: the disk has less.
-    """
-    with suppress(OSError):
-        free = shutil.disk_usage(folder).free
-        missing = size - there - free
-        if missing > 0:
-            raise DestinationError(
-                f"cannot write {label}: it needs {human_size(size)}, and {human_size(free)} are free",
-                hint=f"free {human_size(missing)} more, or write to another disk",
-            )
 
 
 class PositionedWriter:
@@ -127,6 +99,73 @@ def write_at(handle: int, view: memoryview, offset: int) -> int:
     with _seeking:
         os.lseek(handle, offset, os.SEEK_SET)
         return os.write(handle, view)
+
+
+def append_file(
+    target: str | Path, file: IncomingFile, *, kept: int = 0, mark: Callable[[int], None] | None = None
+) -> None:
+    """Write a file; a large one is on disk when this returns, small ones are for `fsync_all`.
+
+    Args:
+        target: Where.
+        file: All of its bytes.
+        kept: Bytes that are there already.
+        mark: See `PositionedWriter`.
+
+    Raises:
+        OSError: it cannot be written.
+        IntegrityError: there are more or fewer bytes than the file should have.
+    """
+    handle = os.open(target, _CREATE if kept else _CREATE | os.O_TRUNC, 0o666)
+    try:
+        if kept:
+            os.ftruncate(handle, kept)
+        writer = PositionedWriter(handle, kept=kept, mark=mark)
+        # What is not hashed is written as fast by the thread that reads it.
+        with BackgroundHasher(file.hashed and file.size >= LARGE) as background:
+            for piece in file:
+                background.wait(LAG)
+                background.do(partial(writer.write, piece, file_position(file.reader)))
+        if is_large(file.size):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def is_large(size: int) -> bool:
+    """Whether a file is worth a wait for the disk of its own."""
+    return size >= READ_SIZE
+
+
+def resumable_file(place: Path, path: str, size: int, whole: bool, journal: Journal | None) -> FileContent | None:
+    """What is there of a growing file; see `ocibridge.formats.base.Sink.resume_file`."""
+    count = size if whole or not journal else journal.marked(path)
+    return FileContent(place, 0, count) if has_bytes(place, count) else None
+
+
+def has_bytes(path: Path, size: int) -> bool:
+    """Whether there is a plain file with at least `size` bytes."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size >= size
+
+
+def check_free_space(folder: Path, label: str, size: int, there: int) -> None:
+    """Refuse to begin what cannot end: `size` bytes have to find room in `folder`, less those that are there already.
+
+    Raises:
+        DestinationError: the disk has less.
+    """
+    with suppress(OSError):
+        free = shutil.disk_usage(folder).free
+        missing = size - there - free
+        if missing > 0:
+            raise DestinationError(
+                f"cannot write {label}: it needs {human_size(size)}, and {human_size(free)} are free",
+                hint=f"free {human_size(missing)} more, or write to another disk",
+            )
 
 
 def fsync_all(folder: Path, files: Sequence[str | Path]) -> None:

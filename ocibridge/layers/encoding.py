@@ -15,7 +15,7 @@ from enum import Enum
 from typing import IO, cast
 
 from ..errors import FormatError, IntegrityError
-from ..io.content import PieceReader, Reader, chunks
+from ..io.readers import PieceReader, Reader, chunks
 from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
 
 GZIP_LEVEL = 6

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..errors import FormatError, IntegrityError
-from ..io.content import Concatenation, Content, PieceReader, Reader, chunks
+from ..io.content import Concatenation, Content
+from ..io.readers import HashingReader, PieceReader, Reader, chunks, skip
 from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show
 from ..settings import DEFAULT_LIMITS, KiB, Limits
 from .encoding import Encoding, compress, decompress
-from .hashing import HashedReader
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 
 _AHEAD = 256 * KiB
@@ -78,11 +78,7 @@ class _Compressed:
 
     def open(self, offset: int = 0) -> Reader:
         reader = PieceReader(self._pieces())
-        while offset:
-            skipped = len(reader.read(min(offset, 1 << 20)) or b"")
-            if not skipped:
-                break
-            offset -= skipped
+        skip(reader, offset)
         return reader
 
     def _pieces(self) -> Iterator[bytes]:
@@ -171,7 +167,7 @@ def unpack(
         return
     plain, hashed = blob, None
     if layer.encoding.compressed:
-        plain = hashed = HashedReader(decompress(blob, layer.encoding, owner, limits))
+        plain = hashed = HashingReader(decompress(blob, layer.encoding, owner, limits))
     listed = {file.path: file for file in layer.files}
     seen = set()
     for entry in read_tar(plain, owner, limits, ahead=_AHEAD, gaps=gaps):

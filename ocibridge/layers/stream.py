@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from ..errors import IntegrityError
-from ..io.content import ByteCount, chunks, ignore_bytes
 from ..io.hasher import SMALL, BackgroundHasher
+from ..io.readers import ByteCount, chunks, ignore_bytes
 from ..model import ModelFile
 from ..paths import show
 from ..settings import READ_SIZE, SMALL_FILE

@@ -14,10 +14,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from ..errors import FormatError, IntegrityError, LimitError
-from ..io.content import BytesContent, Content, ForwardingReader, Reader, fill, writable
+from ..io.content import BytesContent, Content, Loadable
+from ..io.readers import ForwardingReader, ReadAheadReader, Reader, byte_view, read_full
 from ..paths import show
-from ..settings import DEFAULT_LIMITS, READ_SIZE, Limits
-from .window import Window
+from ..settings import DEFAULT_LIMITS, Limits
 
 BLOCK = 512
 MODE = 0o644
@@ -33,6 +33,8 @@ _CONSTANT = sum(_OWNER) + sum(_TIME) + sum(b" " * 8) + sum(_MAGIC)
 _MAX_TRAILER = 1024 * 1024
 
 REGULAR, HARD_LINK, SYMLINK, DIRECTORY = b"0", b"1", b"2", b"5"
+_DEVICES = (b"3", b"4", b"6")
+"""Character and block devices, and pipes."""
 
 
 def tar_parts(files: Sequence[tuple[str, Content]]) -> list[Content]:
@@ -59,7 +61,7 @@ def tar_order(file: tuple[str, object]) -> bytes:
     return file[0].encode()
 
 
-class _Gap:
+class _Gap(Loadable):
     """The bytes of `tar_gap`, computed when they are read: an archive may have very many gaps."""
 
     __slots__ = ("_between", "size")
@@ -148,8 +150,9 @@ class TarEntry(NamedTuple):
     Attributes:
         path: Its name, as found, without a leading `./` and a trailing `/`.
         size: Length of its content in bytes.
-        kind: Type flag: `REGULAR`, `HARD_LINK`, `SYMLINK` or `DIRECTORY`.
+        kind: Type flag: `REGULAR`, `HARD_LINK`, `SYMLINK` or `DIRECTORY`; others only where the reader is lenient.
         link: Target of a link.
+        mode: Permission bits, where the reader is lenient.
         reader: Its content; valid until the next entry is asked for.
     """
 
@@ -157,70 +160,75 @@ class TarEntry(NamedTuple):
     size: int
     kind: bytes
     link: str
+    mode: int
     reader: Reader
 
 
 def read_tar(
-    reader: Reader, owner: str, limits: Limits = DEFAULT_LIMITS, *, ahead: int = 0, gaps: bytearray | None = None
+    reader: Reader,
+    owner: str,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    ahead: int = 0,
+    gaps: bytearray | None = None,
+    lenient: bool = False,
 ) -> Iterator[TarEntry]:
     """Read a tar stream entry by entry, in bounded memory, to the very end of `reader`.
 
     ustar, pax and GNU long names are understood. What is not read of an entry is passed over.
 
     Args:
-        reader: The stream; not closed.
+        reader: The stream; not closed. One that can pass over bytes without reading them is asked to.
         owner: Description of the source for messages.
         limits: `entries` and `tar_header` are used.
         ahead: Bytes that may be read before they are asked for; archives of small files are read much faster so.
         gaps: Gets all bytes that are no content, as they pass, for whoever takes them out after each entry.
+        lenient: Whether to take what container runtimes take in a layer: devices, names that are not UTF-8, an end
+            without blocks of zeros, and anything after these, which then is not read.
 
     Raises:
         FormatError: the stream is no tar archive, or has an entry that is no file, folder or link.
         IntegrityError: it ends too early.
         LimitError: it has too many entries, or an extension header that is too large.
     """
-    window = Window(reader, ahead)
-    shared: dict[str, str] = {}
-    own: dict[str, str] = {}
+    window = ReadAheadReader(reader, ahead)
+    header = _Header(owner, lenient)
     padding = 0
     for count in range(limits.entries + 1):
-        block = _take(window, padding + BLOCK, owner, gaps)[padding:]
+        block = _read(window, padding + BLOCK, gaps)
+        if lenient and len(block) <= padding:
+            return
+        block = _whole(block, padding + BLOCK, owner)[padding:]
         padding = 0
-        found = None if own or shared else _simple(block)
+        found = None if header.extended else _simple(block)
         if found is None:
             if not any(block):
-                _finish(window, owner, gaps)
+                if not lenient:
+                    _finish(window, owner, gaps)
                 return
-            if not _checksum_ok(block):
+            if not is_header(block):
                 where = f"the header of entry {count + 1}"
                 raise FormatError(f"{owner} is not a tar archive ({where} has a wrong checksum)")
-            kind = block[156:157]
-            size = _number(block[124:136], owner)
+            kind, size = block[156:157], header.number(block[124:136])
             if kind in b"xgLK":
                 if size > limits.tar_header:
                     raise LimitError(
                         f"{owner}: an extension header has {size} bytes, more than the {limits.tar_header}"
                     )
-                body = _take(window, size + -size % BLOCK, owner, gaps)[:size]
-                if kind == b"g":
-                    shared |= _pax(body, owner)
-                elif kind == b"x":
-                    own |= _pax(body, owner)
-                else:
-                    own["path" if kind == b"L" else "linkpath"] = _text(body.rstrip(b"\0"), owner)
+                length = size + -size % BLOCK
+                header.extend(kind, _whole(_read(window, length, gaps), length, owner)[:size])
                 continue
-            found = _fields(block, kind, size, shared | own, owner)
-            own = {}
-        path, size, kind, link = found
+            found = header.fields(block, kind, size)
+        path, size, kind, link, mode = found
         content = _EntryReader(window, size, owner, path)
-        yield TarEntry(path.removeprefix("./").rstrip("/"), size, kind, link, content)
+        yield TarEntry(path.removeprefix("./").rstrip("/"), size, kind, link, mode, content)
         content.skip()
         padding = -size % BLOCK
     raise LimitError(f"{owner} has more than {limits.entries} entries")
 
 
-_Fields = tuple[str, int, bytes, str]
-"""Path, size, kind and link of an entry."""
+_Fields = tuple[str, int, bytes, str, int]
+"""Path, size, kind, link and mode of an entry."""
 
 
 def _simple(block: bytes) -> _Fields | None:
@@ -229,96 +237,125 @@ def _simple(block: bytes) -> _Fields | None:
         path, size = block[: block.find(0)].decode("ascii"), int(block[124:135], 8)
     except ValueError:
         return None
-    return (path, size, REGULAR, "") if path and size >= 0 and block == tar_header(path, size) else None
+    return (path, size, REGULAR, "", MODE) if path and size >= 0 and block == tar_header(path, size) else None
 
 
-def _fields(block: bytes, kind: bytes, size: int, fields: dict[str, str], owner: str) -> _Fields:
-    if any(key.startswith("GNU.sparse") for key in fields):
-        raise FormatError(f"{owner} has a sparse file", hint="pack it with a tar that writes plain files")
-    if "size" in fields:
-        if not (fields["size"].isascii() and fields["size"].isdigit() and len(fields["size"]) < 20):
-            raise FormatError(f"{owner} has a pax size that is no number")
-        size = int(fields["size"])
-    path = fields.get("path") or _name(block, owner)
-    kind = REGULAR if kind in b"\0" + REGULAR + b"7" else kind
-    if kind not in (REGULAR, HARD_LINK, SYMLINK, DIRECTORY):
-        raise FormatError(
-            f"{owner}: the entry {show(path)} is neither a file, a folder nor a link",
-            hint="a model holds no devices, pipes or sparse files",
-        )
-    link = fields.get("linkpath") or _text(block[157:257].split(b"\0", 1)[0], owner)
-    return path, size if kind == REGULAR else 0, kind, link
-
-
-def _checksum_ok(block: bytes) -> bool:
+def is_header(block: bytes) -> bool:
+    """Whether the checksum of a header is right."""
     stored = block[148:156].strip(b" \0")
     if not stored or stored.strip(b"01234567"):
         return False
     return int(stored, 8) == sum(block[:148]) + 8 * 32 + sum(block[156:])
 
 
-def _number(field: bytes, owner: str) -> int:
-    if field[0] & 0x80:
-        value = int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
-        if field[0] & 0x40 or value >= 1 << 63:
-            raise FormatError(f"{owner} has a tar entry with an impossible size")
-        return value
-    digits = field.split(b"\0", 1)[0].strip(b" ")
-    if digits.strip(b"01234567"):
-        raise FormatError(f"{owner} has a tar entry whose size is no number")
-    return int(digits or b"0", 8)
+class _Header:
+    """Reads the headers of an archive, and remembers what extension headers say about the next ones."""
+
+    def __init__(self, owner: str, lenient: bool) -> None:
+        self._owner = owner
+        self._lenient = lenient
+        self._shared: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+
+    @property
+    def extended(self) -> bool:
+        """Whether an extension header says something about the next entry."""
+        return bool(self._own or self._shared)
+
+    def extend(self, kind: bytes, body: bytes) -> None:
+        """Take in an extension header."""
+        if kind == b"g":
+            self._shared |= self._pax(body)
+        elif kind == b"x":
+            self._own |= self._pax(body)
+        else:
+            self._own["path" if kind == b"L" else "linkpath"] = self._text(body.rstrip(b"\0"))
+
+    def fields(self, block: bytes, kind: bytes, size: int) -> _Fields:
+        """What a header says about an entry, together with the extension headers before it."""
+        fields, self._own = self._shared | self._own, {}
+        if any(key.startswith("GNU.sparse") for key in fields):
+            raise FormatError(f"{self._owner} has a sparse file", hint="pack it with a tar that writes plain files")
+        if "size" in fields:
+            if not (fields["size"].isascii() and fields["size"].isdigit() and len(fields["size"]) < 20):
+                raise FormatError(f"{self._owner} has a pax size that is no number")
+            size = int(fields["size"])
+        path = fields.get("path") or self._name(block)
+        kind = REGULAR if kind in b"\0" + REGULAR + b"7" else kind
+        if kind not in (REGULAR, HARD_LINK, SYMLINK, DIRECTORY) and not (self._lenient and kind in _DEVICES):
+            raise FormatError(
+                f"{self._owner}: the entry {show(path)} is neither a file, a folder nor a link",
+                hint="a model holds no devices, pipes or sparse files",
+            )
+        link = fields.get("linkpath") or self._text(block[157:257].split(b"\0", 1)[0])
+        mode = self.number(block[100:108]) & 0o7777 if self._lenient else MODE
+        return path, size if kind == REGULAR else 0, kind, link, mode
+
+    def number(self, field: bytes) -> int:
+        """A numeric field, octal or in base 256."""
+        if field[0] & 0x80:
+            value = int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
+            if field[0] & 0x40 or value >= 1 << 63:
+                raise FormatError(f"{self._owner} has a tar entry with an impossible size")
+            return value
+        digits = field.split(b"\0", 1)[0].strip(b" ")
+        if digits.strip(b"01234567"):
+            raise FormatError(f"{self._owner} has a tar entry whose size is no number")
+        return int(digits or b"0", 8)
+
+    def _name(self, block: bytes) -> str:
+        name = block[:100].split(b"\0", 1)[0]
+        if block[257:263] == b"ustar\0":
+            prefix = block[345:500].split(b"\0", 1)[0]
+            name = prefix + b"/" + name if prefix else name
+        return self._text(name)
+
+    def _text(self, data: bytes) -> str:
+        try:
+            return data.decode(errors="replace" if self._lenient else "strict")
+        except UnicodeDecodeError:
+            raise FormatError(f"{self._owner} has a tar entry whose name is not UTF-8") from None
+
+    def _pax(self, body: bytes) -> dict[str, str]:
+        found: dict[str, str] = {}
+        while body:
+            length, space, _ = body[:24].partition(b" ")
+            end = int(length) if length.isdigit() else 0
+            record = body[len(length) + 1 : end]
+            key, equals, value = record[:-1].partition(b"=")
+            if not (space and equals and record[-1:] == b"\n" and end <= len(body)):
+                raise FormatError(f"{self._owner} has a malformed pax header")
+            if b"\0" in value:
+                raise FormatError(f"{self._owner} has a pax header with a NUL in it")
+            # Only the records that are used have to be UTF-8: extended attributes, for one, need not be.
+            if key in (b"path", b"linkpath", b"size") or key.startswith(b"GNU.sparse"):
+                found[self._text(key)] = self._text(value)
+            body = body[end:]
+        return found
 
 
-def _name(block: bytes, owner: str) -> str:
-    name = block[:100].split(b"\0", 1)[0]
-    if block[257:263] == b"ustar\0":
-        prefix = block[345:500].split(b"\0", 1)[0]
-        name = prefix + b"/" + name if prefix else name
-    return _text(name, owner)
-
-
-def _text(data: bytes, owner: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise FormatError(f"{owner} has a tar entry whose name is not UTF-8") from None
-
-
-def _pax(body: bytes, owner: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    while body:
-        length, space, _ = body[:24].partition(b" ")
-        end = int(length) if length.isdigit() else 0
-        record = body[len(length) + 1 : end]
-        key, equals, value = record[:-1].partition(b"=")
-        if not (space and equals and record[-1:] == b"\n" and end <= len(body)):
-            raise FormatError(f"{owner} has a malformed pax header")
-        if b"\0" in value:
-            raise FormatError(f"{owner} has a pax header with a NUL in it")
-        # Only the records that are used have to be UTF-8: extended attributes, for one, need not be.
-        if key in (b"path", b"linkpath", b"size") or key.startswith(b"GNU.sparse"):
-            found[_text(key, owner)] = _text(value, owner)
-        body = body[end:]
-    return found
-
-
-def _take(window: Window, size: int, owner: str, gaps: bytearray | None) -> bytes:
-    found = window.hold(size)
+def _read(window: ReadAheadReader, size: int, gaps: bytearray | None) -> bytes:
+    """The next `size` bytes, or all before the end."""
+    found = window.read_view(size)
     if found is None:
         buffer = memoryview(bytearray(size))
-        found = buffer[: fill(window, buffer)]
-    if len(found) < size:
-        raise IntegrityError(f"{owner} ends in the middle of a tar archive")
+        found = buffer[: read_full(window, buffer)]
     if gaps is not None:
         gaps += found
     return bytes(found)
+
+
+def _whole(data: bytes, size: int, owner: str) -> bytes:
+    if len(data) < size:
+        raise IntegrityError(f"{owner} ends in the middle of a tar archive")
+    return data
 
 
 def _finish(reader: Reader, owner: str, gaps: bytearray | None) -> None:
     """Read what follows the first zero block to the end, so that whoever verifies the stream sees all of it."""
     buffer = memoryview(bytearray(64 * 1024))
     total = 0
-    while count := fill(reader, buffer):
+    while count := read_full(reader, buffer):
         total += count
         if any(buffer[:count]) or total > _MAX_TRAILER:
             raise FormatError(f"{owner} has data behind the end of its tar archive")
@@ -327,14 +364,16 @@ def _finish(reader: Reader, owner: str, gaps: bytearray | None) -> None:
 
 
 class _EntryReader(ForwardingReader):
-    def __init__(self, window: Window, size: int, owner: str, path: str) -> None:
-        self.source: Window = window
+    closes_source = False
+
+    def __init__(self, window: ReadAheadReader, size: int, owner: str, path: str) -> None:
+        self.source: ReadAheadReader = window
         self._left = size
         self._owner = owner
         self._path = path
 
     def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)[: self._left]
+        target = byte_view(buffer)[: self._left]
         if not target:
             return 0
         count = self.source.readinto(target)
@@ -343,8 +382,8 @@ class _EntryReader(ForwardingReader):
         self._left -= count
         return count
 
-    def at_hand(self) -> memoryview | None:
-        found = self.source.hold(self._left)
+    def buffered_rest(self) -> memoryview | None:
+        found = self.source.read_view(self._left)
         if found is not None:
             self._left -= len(found)
             if self._left:
@@ -352,8 +391,9 @@ class _EntryReader(ForwardingReader):
         return found
 
     def skip(self) -> None:
-        while self._left:
-            self.readinto(bytearray(min(self._left, READ_SIZE)))
+        self._left -= self.source.skip(self._left)
+        if self._left:
+            raise self._cut()
 
     def _cut(self) -> IntegrityError:
         return IntegrityError(f"{self._owner}: {show(self._path)} ends after the end of its layer")

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What earlier runs of a job have done, so that the next one can ask less, and go on where one was killed.
 
-One JSON object a line, appended; a torn last line is what a killed process leaves. Nothing in it is trusted alone: a
-tag is left out of the work only if the target, when asked, still has the digest that is written here. What the notes
-save is the second question, whether all blobs are there too.
+Nothing in the journal is trusted alone: a tag is left out of the work only if the target, when asked, still has the
+digest that is written here. What the notes save is the second question, whether all blobs are there too.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import DestinationError, writing
-from ..io.locks import try_lock
+from ..io.log import JsonLog
 
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _VERSION = 1
 
 Known = dict[str, tuple[str, str, str]]
@@ -46,30 +44,29 @@ class MirrorJournal:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
         self._lock = threading.Lock()
         self._done: Known = {}
         self.unfinished: frozenset[str] = frozenset()
         self.blobs: frozenset[tuple[str, str]] = frozenset()
-        self._file = -1
+        self._log: JsonLog | None = None
         if path is None:
             return
         try:
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = os.open(path, _OPEN, 0o600)
+            self._log = JsonLog(path)
         except DestinationError as exc:
             raise DestinationError(
                 f"the journal cannot be kept: {exc.message}",
                 hint="choose another place with --journal FILE, or do without it: --no-journal",
             ) from exc
         try:
-            if not try_lock(self._file):
+            if not self._log.try_lock():
                 raise DestinationError(
                     f"the journal {path} is in use: another run of this job is under way",
                     hint="wait until it ends, or give this one a journal of its own with --journal FILE",
                 )
-            self._load()
+            self._load(self._log)
             self._write({"run": _VERSION})
         except BaseException:
             self.close()
@@ -107,9 +104,10 @@ class MirrorJournal:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        with self._lock:
+            log, self._log = self._log, None
+        if log:
+            log.close()
 
     def __enter__(self) -> MirrorJournal:
         return self
@@ -119,56 +117,44 @@ class MirrorJournal:
 
     def _write(self, fields: dict[str, object]) -> None:
         with self._lock:
-            if self._path is None or self._file < 0:
-                return
-            with writing(self._path):
-                _write_all(self._file, _line(fields))
+            if self._log:
+                self._log.append(fields)
+                self._log.flush()
 
     @staticmethod
     def read(path: Path) -> Known:
         """What `known_in` is asked of; empty where there is no such file."""
         try:
-            return _Notes(path.read_bytes()).done
+            return _Notes(path.read_bytes().split(b"\n")[:-1]).done
         except OSError:
             return {}
 
-    def _load(self) -> None:
-        assert self._path is not None
-        with writing(self._path), os.fdopen(os.dup(self._file), "rb") as file:
-            data = file.read()
-        notes = _Notes(data)
+    def _load(self, log: JsonLog) -> None:
+        lines = log.read()
+        notes = _Notes(lines)
         self._done = notes.done
-        if notes.ended:
-            if data:
-                self._shorten()
+        if not notes.ended:
+            self.unfinished, self.blobs = frozenset(notes.seen), frozenset(notes.blobs)
+        if not notes.ended or not lines:
             return
-        self.unfinished, self.blobs = frozenset(notes.seen), frozenset(notes.blobs)
-        if not data.endswith(b"\n"):
-            # The next line must not be joined to a torn one.
-            with writing(self._path):
-                os.ftruncate(self._file, data.rfind(b"\n") + 1)
-
-    def _shorten(self) -> None:
-        """Keep of runs that came to their end only what the next one needs."""
-        assert self._path is not None
-        lines: list[dict[str, object]] = [{"run": _VERSION}]
-        lines += [_done_line(target, *found) for target, found in self._done.items()]
-        lines.append({"end": True})
-        # Written in place, as the lock is on this file; a torn one costs questions, and nothing else.
-        with writing(self._path):
-            os.ftruncate(self._file, 0)
-            _write_all(self._file, b"".join(map(_line, lines)))
+        # Of runs that came to their end only what the next one needs is kept. It is written in place, as the lock is on
+        # this file; a torn one costs questions, and nothing else.
+        log.clear()
+        log.append({"run": _VERSION})
+        for target, found in self._done.items():
+            log.append(_done_line(target, *found))
+        log.append({"end": True})
 
 
 class _Notes:
     """The lines of a journal, read; what cannot be understood is passed over."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, lines: Iterable[bytes]) -> None:
         self.done: Known = {}
         self.seen: set[str] = set()
         self.blobs: set[tuple[str, str]] = set()
         self.ended = True
-        for line in data.split(b"\n")[:-1]:
+        for line in lines:
             with suppress(ValueError, TypeError, KeyError, AttributeError):
                 self._apply(json.loads(line))
 
@@ -200,13 +186,3 @@ def known_in(known: Known, target: str, way: str) -> tuple[str, str] | None:
 def _done_line(target: str, source_digest: str, digest: str, way: str) -> dict[str, object]:
     line: dict[str, object] = {"done": target, "source": source_digest, "digest": digest}
     return line | {"way": way} if way else line
-
-
-def _line(fields: dict[str, object]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]

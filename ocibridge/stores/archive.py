@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import DestinationError, IntegrityError, InvalidReference, NotFound, OcibridgeError, StoreError, reading
-from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
+from ..io.content import BytesContent, Content, FileContent
+from ..io.readers import ByteCount, ignore_bytes
 from ..oci import Descriptor, RegistryReference, parse_digest, parse_reference
 from ..paths import show
 from ..settings import DEFAULT_LIMITS, Limits

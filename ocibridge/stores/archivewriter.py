@@ -13,9 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import IntegrityError
-from ..io.content import ByteCount, Concatenation, Content, ignore_bytes
+from ..io.content import Concatenation, Content
 from ..io.hasher import BackgroundHasher
-from ..io.positioned import check_free_space, turns
+from ..io.incoming import read_pieces
+from ..io.positioned import check_free_space
+from ..io.readers import ByteCount, ignore_bytes
 from ..layers.tar import BLOCK, DIRECTORY, END, tar_header
 from ..oci import Descriptor
 from .imageindex import BLOBS, INDEX, LAYOUT_FILE, OCI_LAYOUT, ImageIndex
@@ -127,7 +129,7 @@ class ArchiveWriter:
         """Write the bytes of a blob, and give their digest; None where they are not `size` bytes."""
         digest, end = hashlib.sha256(), self._file.written + size
         with content.open() as reader:
-            for piece in turns(reader, size):
+            for piece in read_pieces(reader, size):
                 if self._file.written + len(piece) > end:
                     break
                 earlier = self._hasher.pending

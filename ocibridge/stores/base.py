@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ..io.content import ByteCount, Content, Reader, ignore_bytes
+from ..io.content import Content
+from ..io.readers import ByteCount, Reader, ignore_bytes
 from ..oci import Descriptor
 from ..settings import Limits
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ..io.content import BytesContent, JoinedReader, Reader, Stamp, fill
+from ..io.content import BytesContent, Stamp, Stamped
+from ..io.readers import JoinedReader, Reader, read_full
 from ..oci import Descriptor
 from .base import BlobFetcher
 from .verified import VerifiedReader
@@ -12,7 +13,7 @@ HEAD = 4096
 """Leading bytes that are kept: enough for the header of a tensor; a manifest of 4 MiB names some 20 000 blobs."""
 
 
-class BlobContent:
+class BlobContent(Stamped):
     """A blob that is fetched when it is read, from an open store.
 
     A reader that is closed early drops its connection. What the first one has read of the first `HEAD` bytes is kept,
@@ -50,7 +51,7 @@ class BlobContent:
         rest = self._store.resume_blob(self._descriptor, 0)
         try:
             buffer = memoryview(bytearray(min(HEAD, self.size)))
-            head = bytes(buffer[: fill(rest, buffer)])
+            head = bytes(buffer[: read_full(rest, buffer)])
         except BaseException:
             rest.close()
             raise

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import FormatError, IntegrityError, LimitError, NotFound
-from ..io.content import Content, Reader, read_all
+from ..io.content import Content, read_all
+from ..io.readers import Reader
 from ..oci import (
     MEDIA_TYPE_INDEX,
     MEDIA_TYPE_MANIFEST,

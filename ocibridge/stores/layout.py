@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..errors import FormatError, LimitError, NotFound, reading, writing
 from ..io.atomic import AtomicFile, sweep, verified_write, write_file
-from ..io.content import ByteCount, BytesContent, Content, FileContent, ignore_bytes
+from ..io.content import BytesContent, Content, FileContent
 from ..io.locks import locked
+from ..io.readers import ByteCount, ignore_bytes
 from ..oci import Descriptor, parse_digest, parse_json
 from ..settings import DEFAULT_LIMITS, Limits
 from .base import BlobStream, Capabilities

@@ -7,7 +7,8 @@ import threading
 from itertools import count
 
 from ..errors import IntegrityError
-from ..io.content import ByteCount, BytesContent, Content, fill, ignore_bytes
+from ..io.content import BytesContent, Content
+from ..io.readers import ByteCount, ignore_bytes, read_full
 from ..oci import Descriptor, parse_digest, sha256_digest
 from ..settings import DEFAULT_LIMITS, Limits
 from .base import BlobStream, Capabilities, Store, can_mount
@@ -64,7 +65,7 @@ class MemoryStore(ImageLayout):
             return
         with content.open() as reader:
             buffer = memoryview(bytearray(descriptor.size + 1))
-            data = bytes(buffer[: fill(reader, buffer)])
+            data = bytes(buffer[: read_full(reader, buffer)])
         on_bytes(len(data))
         if len(data) != descriptor.size or sha256_digest(data) != descriptor.digest:
             raise IntegrityError(

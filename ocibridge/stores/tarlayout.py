@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import io
-
 from ..errors import FormatError, LimitError
-from ..io.content import Content, RangeReader, Reader, read_all, writable
+from ..io.content import Content, read_all
+from ..io.readers import RangeReader, Reader, SkippingReader
 from ..layers.tar import DIRECTORY, REGULAR, read_tar
 from ..oci import SHA256
 from ..paths import check_path, show
@@ -46,10 +45,11 @@ def read_layout(content: Content, owner: str, limits: Limits = DEFAULT_LIMITS) -
 
 def _scan(content: Content, owner: str, limits: Limits) -> dict[str, Slice]:
     files: dict[str, Slice] = {}
-    with _Jumper(content) as jumper:
-        if jumper.starts_with(*_COMPRESSED):
+    with content.open() as start:
+        if (start.read(4) or b"").startswith(_COMPRESSED):
             raise FormatError(f"{owner} is compressed", hint="decompress it first, with gunzip or unzstd")
-        for entry in read_tar(jumper, owner, limits):
+    with SkippingReader(content.open, content.size) as reader:
+        for entry in read_tar(reader, owner, limits):
             if entry.path not in ("", "."):
                 check_path(entry.path, owner)
             if entry.kind != DIRECTORY and _belongs(entry.path):
@@ -58,59 +58,13 @@ def _scan(content: Content, owner: str, limits: Limits) -> dict[str, Slice]:
                     raise FormatError(
                         f"{owner}: {show(entry.path)} {what}", hint="such an archive can be read in two ways"
                     )
-                files[entry.path] = Slice(content, jumper.position, entry.size, owner)
-            jumper.jump(entry.size)
+                files[entry.path] = Slice(content, reader.position, entry.size, owner)
     return files
 
 
 def _belongs(name: str) -> bool:
     folder, _, last = name.rpartition("/")
     return name in (OCI_LAYOUT, INDEX) or (folder == BLOBS and SHA256.fullmatch(last) is not None)
-
-
-class _Jumper(io.RawIOBase):
-    """A content of which the bytes after a `jump` are counted and not read."""
-
-    def __init__(self, content: Content) -> None:
-        self._content = content
-        self._reader: Reader | None = None
-        self._blank = 0
-        self.position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def starts_with(self, *magics: bytes) -> bool:
-        with self._content.open() as reader:
-            head = reader.read(max(map(len, magics))) or b""
-        return head.startswith(magics)
-
-    def jump(self, count: int) -> None:
-        self._blank = count
-        self.close_reader()
-
-    def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)[: self._content.size - self.position]
-        if self._blank:
-            count = min(len(target), self._blank)
-            self._blank -= count
-        elif target:
-            if self._reader is None:
-                self._reader = self._content.open(self.position)
-            count = self._reader.readinto(target) or 0
-        else:
-            count = 0
-        self.position += count
-        return count
-
-    def close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-    def close(self) -> None:
-        self.close_reader()
-        super().close()
 
 
 class Slice:

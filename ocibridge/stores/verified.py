@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import IntegrityError, LimitError, NotFound, StoreError
-from ..io.content import ByteCount, ForwardingReader, Reader, fill, ignore_bytes, writable
+from ..io.readers import ByteCount, HashingReader, Reader, byte_view, ignore_bytes, read_full
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
 from ..settings import DEFAULT_LIMITS, Limits
 from .base import BlobStream, Capabilities, Store
@@ -85,7 +84,7 @@ class VerifiedStore(Store, ABC):
             )
         with self.open_blob(descriptor) as reader:
             buffer = memoryview(bytearray(descriptor.size + 1))
-            return bytes(buffer[: fill(reader, buffer)])
+            return bytes(buffer[: read_full(reader, buffer)])
 
     def batch(self) -> AbstractContextManager[None]:
         """Each manifest is visible at once."""
@@ -120,7 +119,7 @@ class VerifiedStore(Store, ABC):
         self.close()
 
 
-class VerifiedReader(ForwardingReader):
+class VerifiedReader(HashingReader):
     """Passes on exactly the bytes of a descriptor, or raises.
 
     Raises:
@@ -128,25 +127,21 @@ class VerifiedReader(ForwardingReader):
     """
 
     def __init__(self, reader: Reader, descriptor: Descriptor, owner: str) -> None:
-        self.source = reader
+        super().__init__(reader)
         self._descriptor = descriptor
         self._owner = owner
-        self._hash = hashlib.sha256()
-        self._count = 0
         self._done = False
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer`, hashing on the way."""
         if self._done:
             return 0
-        target = writable(buffer)
-        count = self.source.readinto(target) or 0
-        self._count += count
-        if self._count > self._descriptor.size or (not count and len(target) and self._count < self._descriptor.size):
+        target = byte_view(buffer)
+        count = super().readinto(target)
+        if self.count > self._descriptor.size or (not count and len(target) and self.count < self._descriptor.size):
             raise self._error("another size")
-        self._hash.update(target[:count])
         if not count and len(target):
-            if "sha256:" + self._hash.hexdigest() != self._descriptor.digest:
+            if "sha256:" + self.hash.hexdigest() != self._descriptor.digest:
                 raise self._error("other bytes")
             self._done = True
         return count
@@ -156,9 +151,3 @@ class VerifiedReader(ForwardingReader):
             f"{self._owner} gave {what} for the blob {self._descriptor.digest} ({self._descriptor.size} bytes)",
             hint="try again; if it stays so, the store is damaged and the model must be pushed again",
         )
-
-    def close(self) -> None:
-        """Close the source too."""
-        if not self.closed:
-            self.source.close()
-        super().close()

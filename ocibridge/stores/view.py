@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from ..io.content import ByteCount, Content, Reader, ignore_bytes
+from ..io.content import Content
+from ..io.readers import ByteCount, Reader, ignore_bytes
 from ..oci import Descriptor
 from .base import Capabilities, Store
 from .imageindex import ImageLayout

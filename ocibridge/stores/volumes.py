@@ -15,9 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import FormatError, IntegrityError, LimitError, NotFound, SourceError, reading
-from ..io.content import ByteCount, Concatenation, Content, FileContent, ignore_bytes
+from ..io.content import Concatenation, Content, FileContent
 from ..io.hasher import BackgroundHasher
-from ..io.positioned import turns
+from ..io.incoming import read_pieces
+from ..io.readers import ByteCount, ignore_bytes
 from ..settings import KiB
 
 MOST = 999
@@ -143,7 +144,7 @@ class Volumes:
 def _hash(content: Content, on_bytes: ByteCount) -> str:
     digest = hashlib.sha256()
     with content.open() as reader, BackgroundHasher(thread=content.size > LEAST_SIZE) as beside:
-        for piece in turns(reader, content.size):
+        for piece in read_pieces(reader, content.size):
             beside.update(digest, piece)
             on_bytes(len(piece))
             beside.wait(left=1)

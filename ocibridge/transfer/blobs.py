@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..io.content import BytesContent, Content, Reader
+from ..io.content import BytesContent, Content
+from ..io.readers import Reader
 from ..layers import Layer, LayerDigests
 from ..oci import Descriptor
 from ..settings import KiB

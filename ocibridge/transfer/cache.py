@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..io.content import Content, Stamp, read_stamp, seen_stamp
+from ..io.content import Stamp, Stamped
 from ..io.database import Database
 from ..layers import Encoding, Layer, LayerDigests
 from ..layers.encoding import GZIP_LEVEL, ZSTD_LEVEL
@@ -33,12 +33,12 @@ class LayerKey(NamedTuple):
 
     Attributes:
         text: Other for other bytes.
-        fsync_alld: Whether every later change of a file will show.
+        settled: Whether every later change of a file will show.
         stamps: The stamps of the files, in the order of `Layer.files`.
     """
 
     text: str
-    fsync_alld: bool
+    settled: bool
     stamps: Sequence[Stamp]
 
 
@@ -49,7 +49,7 @@ def layer_key(layer: Layer) -> LayerKey | None:
     size, times of the last changes, and place in its archive.
     """
     now = time.time_ns()
-    stamps = _stamps(layer, seen_stamp)
+    stamps = _stamps(layer, lambda content: content.found_stamp())
     if stamps is None:
         return None
     files = [(file.path, stamp.identity) for file, stamp in zip(layer.files, stamps, strict=True)]
@@ -58,10 +58,16 @@ def layer_key(layer: Layer) -> LayerKey | None:
     return LayerKey(hashlib.sha256(text.encode()).hexdigest(), changed + SETTLED < now, stamps)
 
 
-def _stamps(layer: Layer, stamp_of: Callable[[Content], Stamp | None]) -> list[Stamp] | None:
+def _stamps(layer: Layer, stamp_of: Callable[[Stamped], Stamp | None]) -> list[Stamp] | None:
     """The stamps of all files, as `stamp_of` gives them; None where one has none."""
-    found = [stamp for file in layer.files if (stamp := stamp_of(file.content))]
-    return found if len(found) == len(layer.files) else None
+    stamps = []
+    for file in layer.files:
+        content = file.content
+        stamp = stamp_of(content) if isinstance(content, Stamped) else None
+        if stamp is None:
+            return None
+        stamps.append(stamp)
+    return stamps
 
 
 def _codec(encoding: Encoding) -> list[str | int]:
@@ -108,7 +114,7 @@ class DigestCache:
             key: Its key from before it was read.
             digests: What was found.
         """
-        if key is None or not key.fsync_alld or _stamps(layer, read_stamp) != key.stamps:
+        if key is None or not key.settled or _stamps(layer, lambda content: content.read_stamp()) != key.stamps:
             return
         self._database.change(
             "REPLACE INTO digests VALUES (?, ?, ?)", key.text, _to_text(key.text, digests), int(time.time())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .. import settings
 from ..errors import FormatError, IntegrityError
 from ..formats.base import Sink
-from ..io.content import ByteCount, Reader, chunks
+from ..io.readers import ByteCount, ProgressReader, Reader, chunks
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..model import Model, ModelFile
 from ..oci import Descriptor
@@ -19,7 +19,6 @@ from ..stores.base import Store
 from ..stores.verified import VerifiedReader
 from .progress import Progress, Task, reported
 from .resume import LayerResume
-from .watched import ProgressReader
 from .workers import Workers
 
 
@@ -196,7 +195,7 @@ def _resume(resume: LayerResume, store: Store, sink: Sink, on_bytes: ByteCount, 
         if not resume.kept:
             raise
     # The disk has not kept what the journal says, as after a power cut: the layer is read as if it were new.
-    sink.release(paths)
+    sink.discard(paths)
     resume.forget()
     paths.clear()
     on_bytes(-counted)

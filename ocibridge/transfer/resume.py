@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ..formats.base import Sink
-from ..io.content import ByteCount, BytesContent, Concatenation, Content, FileContent, JoinedReader, Reader, chunks
+from ..io.content import BytesContent, Concatenation, Content, FileContent
 from ..io.journal import MARK, Entry, Journal
+from ..io.readers import ByteCount, HashingReader, JoinedReader, ProgressReader, Reader, chunks
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
-from ..layers.hashing import HashedReader
 from ..layers.tar import tar_gap
 from ..oci import Descriptor
 from ..settings import Limits, MiB
 from ..stores.base import Store
 from ..stores.content import open_rest
 from ..stores.verified import VerifiedReader
-from .watched import ProgressReader, SpooledReader
+from .spool import SpooledReader
 
 MAX_GAPS = 64 * MiB
 """Bytes of headers that are noted of one layer; beyond them it begins anew."""
@@ -100,7 +100,7 @@ class LayerResume:
     def _compressed(self, source: Reader, limits: Limits) -> Iterator[UnpackedFile]:
         """The bytes cannot be put together again from the files: each file is noted when it is whole."""
         for file in self._unpacked(source, limits):
-            hashed = HashedReader(file.reader)
+            hashed = HashingReader(file.reader)
             yield file._replace(reader=hashed)
             self._note(Entry(None, file.path, file.size, hashed.hash.hexdigest()))
         self._note(Entry(None))
@@ -166,7 +166,7 @@ class LayerResume:
             if entry.path is None:
                 break
             whole = number + 1 < len(self._known)
-            found = sink.keep(entry.path, entry.size, whole)
+            found = sink.resume_file(entry.path, entry.size, whole)
             if found:
                 parts.append(found)
             if not found or found.size < entry.size:
@@ -189,7 +189,7 @@ class LayerResume:
             return []
         found = []
         for entry in self._known[:-1]:
-            content = sink.keep(str(entry.path), entry.size, True)
+            content = sink.resume_file(str(entry.path), entry.size, True)
             if not content or not entry.sha256:
                 return []
             found.append((entry, content))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from ..io.content import ByteCount
+from ..io.readers import ByteCount
 from ..stores.base import Store
 from .progress import Progress, Task
 

@@ -4,26 +4,27 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import IO, Literal, cast
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from ..errors import FormatError, IntegrityError, LimitError
-from ..io.content import ForwardingReader, Reader, fill, writable
+from ..io.readers import HashingReader, Reader, SkippingReader, chunks, read_full
 from ..layers.encoding import Encoding, decompress
+from ..layers.tar import BLOCK, DIRECTORY, HARD_LINK, REGULAR, SYMLINK, TarEntry, is_header, read_tar
 from ..oci import Descriptor
-from ..settings import READ_SIZE, MiB
+from ..settings import READ_SIZE, KiB, MiB
 from ..stores.base import Store
 
+Kind = Literal["file", "folder", "link", "hardlink", "device"]
 SMALL = 64 * MiB
 """Layers of less than this many bytes are read whole without being asked to."""
 
-_BLOCK = tarfile.BLOCKSIZE
 _MOST_UNPACKED = 16 * SMALL
 _NEAR = MiB
+_AHEAD = 256 * KiB
 _MOST_JUMPS = 2000
+_KINDS: dict[bytes, Kind] = {REGULAR: "file", DIRECTORY: "folder", SYMLINK: "link", HARD_LINK: "hardlink"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class LayerEntry:
     """
 
     path: str
-    kind: Literal["file", "folder", "link", "hardlink", "device"] = "file"
+    kind: Kind = "file"
     size: int = 0
     link: str = ""
     mode: int = 0o644
@@ -67,21 +68,13 @@ class LayerContents:
 def encoding_of(store: Store, descriptor: Descriptor) -> Encoding:
     """Detect the encoding of a blob from its first bytes, as media types can be wrong; `RAW` if it is no archive."""
     with store.resume_blob(descriptor, 0) as reader:
-        buffer = memoryview(bytearray(min(_BLOCK, descriptor.size)))
-        head = bytes(buffer[: fill(reader, buffer)])
+        buffer = memoryview(bytearray(min(BLOCK, descriptor.size)))
+        head = bytes(buffer[: read_full(reader, buffer)])
     if head[:2] == b"\x1f\x8b":
         return Encoding.TAR_GZIP
     if head[:4] == b"\x28\xb5\x2f\xfd":
         return Encoding.TAR_ZSTD
-    if len(head) == _BLOCK:
-        try:
-            tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
-        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
-            return Encoding.TAR
-        except tarfile.TarError:
-            return Encoding.RAW
-        return Encoding.TAR
-    return Encoding.RAW
+    return Encoding.TAR if len(head) == BLOCK and (is_header(head) or not any(head)) else Encoding.RAW
 
 
 def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> LayerContents:
@@ -110,7 +103,7 @@ def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> La
             return _walk(store, descriptor, owner)
     except LimitError as exc:
         return LayerContents(unread=exc.message)
-    except (FormatError, tarfile.TarError):
+    except FormatError:
         return LayerContents(archive=False)
     return LayerContents(unread="it is compressed, so that it had to be read whole")
 
@@ -118,153 +111,59 @@ def contents(store: Store, descriptor: Descriptor, *, whole: bool = False) -> La
 def _stream(store: Store, descriptor: Descriptor, encoding: Encoding, owner: str, limit: int | None) -> LayerContents:
     with store.open_blob(descriptor) as blob:
         source = blob if encoding is Encoding.TAR else decompress(blob, encoding, owner, store.limits)
-        hashed = _Hashed(source, limit, owner)
-        window = _Window(lambda _: hashed, owner, store.limits.tar_header, far=None)
+        unpacked = _Unpacked(source, limit, owner)
+        found = []
         try:
-            found = _entries(window, owner, store.limits.entries, hash_files=True)
-            _drain(hashed)  # the digest of a layer is that of all its bytes
-        except IntegrityError as exc:
+            for entry in read_tar(unpacked, owner, store.limits, ahead=_AHEAD, lenient=True):
+                found.append(_entry(entry, _sha256(entry)))
+            _drain(unpacked)  # the digest of a layer is that of all its bytes
+        except (FormatError, IntegrityError) as exc:
             _drain(blob)  # an error where the store gives other bytes; else the blob was made like that
             raise FormatError(exc.message) from exc
         _drain(blob)
-    return LayerContents(found, "sha256:" + hashed.digest.hexdigest())
-
-
-def _drain(reader: Reader) -> None:
-    buffer = memoryview(bytearray(READ_SIZE))
-    while reader.readinto(buffer):
-        pass
+    return LayerContents(tuple(found), "sha256:" + unpacked.hash.hexdigest())
 
 
 def _walk(store: Store, descriptor: Descriptor, owner: str) -> LayerContents:
-    window = _Window(lambda at: store.resume_blob(descriptor, at), owner, store.limits.tar_header, far=_NEAR)
-    try:
-        return LayerContents(_entries(window, owner, store.limits.entries, hash_files=False))
-    finally:
-        window.close()
+    found = []
+    with SkippingReader(partial(store.resume_blob, descriptor), descriptor.size, far=_NEAR) as reader:
+        try:
+            for entry in read_tar(reader, owner, store.limits, lenient=True):
+                found.append(_entry(entry))
+                if reader.jumps > _MOST_JUMPS:
+                    raise LimitError(f"{owner} has more than {_MOST_JUMPS} large files")
+        except IntegrityError as exc:
+            raise FormatError(exc.message) from exc
+    return LayerContents(tuple(found))
 
 
-def _entries(window: _Window, owner: str, most: int, *, hash_files: bool) -> tuple[LayerEntry, ...]:
-    found: list[LayerEntry] = []
-    with tarfile.open(fileobj=cast(IO[bytes], window), mode="r:", errors="surrogateescape") as archive:
-        while (member := archive.next()) is not None:
-            archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
-            if len(found) == most:
-                raise LimitError(f"{owner} has more than {most} entries")
-            entry = _entry(member)
-            if hash_files and entry.kind == "file" and (reader := archive.extractfile(member)) is not None:
-                entry = replace(entry, sha256=_sha256(reader))
-            found.append(entry)
-        if any(window.last):  # where a header is damaged, the library takes that for the end
-            raise FormatError(f"{owner} is not a tar archive")
-    return tuple(found)
+def _entry(entry: TarEntry, sha256: str | None = None) -> LayerEntry:
+    kind = _KINDS.get(entry.kind, "device")
+    return LayerEntry(entry.path, kind, entry.size, entry.link, entry.mode, sha256 if kind == "file" else None)
 
 
-def _entry(member: tarfile.TarInfo) -> LayerEntry:
-    kind: Literal["file", "folder", "link", "hardlink", "device"] = "device"
-    if member.isdir():
-        kind = "folder"
-    elif member.issym():
-        kind = "link"
-    elif member.islnk():
-        kind = "hardlink"
-    elif member.isreg():
-        kind = "file"
-    size = member.size if kind == "file" else 0
-    return LayerEntry(_text(member.name), kind, size, _text(member.linkname), member.mode)
-
-
-def _text(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _sha256(reader: IO[bytes]) -> str:
+def _sha256(entry: TarEntry) -> str:
     digest = hashlib.sha256()
-    while chunk := reader.read(READ_SIZE):
+    for chunk in chunks(entry.reader, max(1, min(entry.size, READ_SIZE))):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-class _Hashed(ForwardingReader):
+def _drain(reader: Reader) -> None:
+    for _ in chunks(reader):
+        pass
+
+
+class _Unpacked(HashingReader):
     """Hashes what passes, and ends at a limit: a few bytes may become very many."""
 
     def __init__(self, source: Reader, limit: int | None, owner: str) -> None:
-        self.source = source
-        self.digest = hashlib.sha256()
+        super().__init__(source)
         self._limit = limit
-        self._count = 0
         self._owner = owner
 
     def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)
-        count = self.source.readinto(target) or 0
-        self.digest.update(target[:count])
-        self._count += count
-        if self._limit is not None and self._count > self._limit:
+        count = super().readinto(buffer)
+        if self._limit is not None and self.count > self._limit:
             raise LimitError(f"{self._owner} has more than {self._limit} bytes when it is unpacked")
         return count
-
-
-class _Window(io.RawIOBase):
-    """What tarfile needs of a file, over a source that only goes forward.
-
-    Args:
-        open_at: Opens the source at an offset.
-        owner: Description of the source for messages.
-        header: Largest read that an extension header may ask for, in bytes.
-        far: Distance in bytes from which it pays to open anew rather than to read on; None never does.
-    """
-
-    def __init__(self, open_at: Callable[[int], Reader], owner: str, header: int, far: int | None) -> None:
-        self._open_at = open_at
-        self._owner = owner
-        self._most = max(header + _BLOCK, READ_SIZE)
-        self._far = far
-        self._reader: Reader | None = None
-        self._at = 0
-        self._jumps = 0
-        self.last = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1, /) -> bytes:
-        if size < 0 or size > self._most:
-            raise LimitError(f"{self._owner} has an extension header that is too large")
-        if self._reader is None:
-            self._reader = self._open_at(self._at)
-        buffer = memoryview(bytearray(size))
-        count = fill(self._reader, buffer)
-        self._at += count
-        data = bytes(buffer[:count])
-        if size == _BLOCK:
-            self.last = data
-        return data
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        if whence or offset < self._at:
-            raise FormatError(f"{self._owner} is not a tar archive that can be read forward")
-        if self._far is not None and offset - self._at > self._far:
-            self._jumps += 1
-            if self._jumps > _MOST_JUMPS:
-                raise LimitError(f"{self._owner} has more than {_MOST_JUMPS} large files")
-            self._drop()
-            self._at = offset
-        while self._at < offset and self.read(min(READ_SIZE, offset - self._at)):
-            pass
-        return self._at
-
-    def close(self) -> None:
-        self._drop()
-        super().close()
-
-    def _drop(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None

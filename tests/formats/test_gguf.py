@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from ocibridge.errors import FormatError, OcibridgeError
 from ocibridge.formats import gguf as module
 from ocibridge.formats.gguf import FILE_TYPES, TENSOR_TYPES, GgufHeader, read_gguf
-from ocibridge.io.content import BytesContent, FileContent, Reader
+from ocibridge.io.content import BytesContent, FileContent
+from ocibridge.io.readers import Reader
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MODEL_BLOB = "blobs/sha256-5e22d74c95d881f3c6920537511ddf65838199a541aceaf8e4149f675f1a4ff1"

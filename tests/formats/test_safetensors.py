@@ -20,7 +20,8 @@ from safetensors.numpy import save
 from ocibridge.errors import FormatError, OcibridgeError
 from ocibridge.formats import safetensors as module
 from ocibridge.formats.safetensors import BITS, SafetensorsHeader, read_safetensors
-from ocibridge.io.content import BytesContent, Reader
+from ocibridge.io.content import BytesContent
+from ocibridge.io.readers import Reader
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import SourceError
-from ocibridge.io.content import BytesContent, Concatenation, Content, FileContent, chunks, read_all
+from ocibridge.io.content import BytesContent, Concatenation, Content, FileContent, read_all
+from ocibridge.io.readers import chunks
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.data())

@@ -171,11 +171,11 @@ def test_what_a_full_disk_did_not_take_is_written_later(path: Path) -> None:
             return int(self.file.write(data[:count]))  # type: ignore[attr-defined]
 
     with opened(path) as journal:
-        file = journal._file
-        journal._file = Full(file)  # type: ignore[assignment]
+        file = journal._log._file
+        journal._log._file = Full(file)  # type: ignore[assignment]
         with pytest.raises(DestinationError, match="no space left"):
             journal.mark("c", 9)
-        journal._file = file
+        journal._log._file = file
         journal.flush()
     with opened(path) as journal:
         assert journal.resumed

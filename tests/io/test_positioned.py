@@ -11,8 +11,9 @@ import pytest
 
 from ocibridge.io import positioned as filling
 from ocibridge.io.content import BytesContent
+from ocibridge.io.incoming import read_pieces
 from ocibridge.io.journal import MARK
-from ocibridge.io.positioned import PositionedWriter, fsync_all, turns, write_at
+from ocibridge.io.positioned import PositionedWriter, fsync_all, write_at
 from ocibridge.settings import PIECE_SIZE
 
 
@@ -79,7 +80,7 @@ def test_without_pwrite_and_posix_fadvise(handle: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("size", [0, 1, PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 3 * PIECE_SIZE])
 def test_turns_give_full_pieces(size: int) -> None:
     data = os.urandom(size)
-    pieces = [bytes(piece) for piece in turns(BytesContent(data).open(), size)]
+    pieces = [bytes(piece) for piece in read_pieces(BytesContent(data).open(), size)]
     assert b"".join(pieces) == data
     assert all(len(piece) == PIECE_SIZE for piece in pieces[:-1])
 
@@ -87,13 +88,13 @@ def test_turns_give_full_pieces(size: int) -> None:
 def test_turns_leave_a_piece_alone_until_the_next_but_one() -> None:
     data = b"".join(bytes([number]) * PIECE_SIZE for number in range(6))
     before = None
-    for number, piece in enumerate(turns(BytesContent(data).open(), len(data))):
+    for number, piece in enumerate(read_pieces(BytesContent(data).open(), len(data))):
         assert before is None or before[0] == number - 1
         before = piece
 
 
 def test_turns_find_more_bytes_than_promised() -> None:
-    assert sum(map(len, turns(BytesContent(bytes(10)).open(), 4))) > 4
+    assert sum(map(len, read_pieces(BytesContent(bytes(10)).open(), 4))) > 4
 
 
 @pytest.mark.parametrize("count", [0, 3, 100])

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.content import BytesContent
 from ocibridge.io.hasher import SMALL, BackgroundHasher
+from ocibridge.io.readers import chunks
 from ocibridge.layers.stream import LayerHasher
 
 

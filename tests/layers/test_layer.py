@@ -6,7 +6,8 @@ import hashlib
 import pytest
 
 from ocibridge.errors import FormatError, IntegrityError, OcibridgeError, SourceError
-from ocibridge.io.content import BytesContent, Content, Reader, read_all
+from ocibridge.io.content import BytesContent, Content, read_all
+from ocibridge.io.readers import Reader
 from ocibridge.layers import Encoding, Layer, StoredLayer, describe, unpack
 from ocibridge.layers.encoding import decompress
 from ocibridge.model import FileEntry, ModelFile, Role

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError
-from ocibridge.io.content import BytesContent, Concatenation, Content, Reader, read_all
+from ocibridge.io.content import BytesContent, Concatenation, Content, read_all
+from ocibridge.io.readers import Reader
 from ocibridge.layers.tar import DIRECTORY, REGULAR, SYMLINK, _ustar, read_tar, tar_header, tar_parts
 from ocibridge.settings import Limits
 

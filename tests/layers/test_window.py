@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import IntegrityError
-from ocibridge.io.content import BytesContent, Concatenation, Content, FileContent, Reader, place_of, read_all, writable
+from ocibridge.io.content import BytesContent, Concatenation, Content, FileContent, read_all
+from ocibridge.io.readers import ReadAheadReader, Reader, byte_view, file_position
 from ocibridge.layers.tar import read_tar, tar_gap, tar_header, tar_parts
-from ocibridge.layers.window import Window
 
 FILES = {"a": b"1" * 700, "b": b"", "c/long": b"2" * 5000, "d": b"3" * 512, "ü": b"4"}
 
@@ -35,15 +35,15 @@ class Counted(Reader):
 
     def readinto(self, buffer: object, /) -> int:
         self.reads += 1
-        return self._reader.readinto(writable(buffer)[: self._most]) or 0
+        return self._reader.readinto(byte_view(buffer)[: self._most]) or 0
 
 
 @given(st.binary(max_size=200), st.integers(0, 40), st.lists(st.tuples(st.booleans(), st.integers(1, 60)), max_size=30))
 def test_a_window_gives_every_byte_once(data: bytes, size: int, steps: list[tuple[bool, int]]) -> None:
-    window = Window(Counted(data, 7), size)
+    window = ReadAheadReader(Counted(data, 7), size)
     found = b""
     for held, count in steps:
-        view = window.hold(count) if held else None
+        view = window.read_view(count) if held else None
         if view is None:
             buffer = memoryview(bytearray(count))
             view = buffer[: window.readinto(buffer)]
@@ -63,7 +63,7 @@ def test_an_archive_is_the_same_however_far_ahead(ahead: int) -> None:
     for entry in read_tar(Counted(data), "it", ahead=ahead, gaps=gaps):
         put_together += bytes(gaps)
         gaps.clear()
-        view = entry.reader.at_hand()  # type: ignore[attr-defined]
+        view = entry.reader.buffered_rest()  # type: ignore[attr-defined]
         assert (view is None) == (entry.size > ahead)
         found[entry.path] = entry.reader.read() if view is None else bytes(view)
         put_together += found[entry.path]
@@ -73,7 +73,7 @@ def test_an_archive_is_the_same_however_far_ahead(ahead: int) -> None:
 
 def test_small_files_need_no_reads_of_their_own() -> None:
     source = Counted(pack({f"{number:03}": b"x" * 100 for number in range(100)}))
-    assert len([entry.reader.at_hand() for entry in read_tar(source, "it", ahead=1 << 18)]) == 100  # type: ignore[attr-defined]
+    assert len([entry.reader.buffered_rest() for entry in read_tar(source, "it", ahead=1 << 18)]) == 100  # type: ignore[attr-defined]
     assert source.reads < 5
 
 
@@ -81,7 +81,7 @@ def test_an_archive_that_ends_in_a_file_at_hand() -> None:
     data = tar_header("x", 100) + b"y" * 50
     with pytest.raises(IntegrityError, match="after the end"):
         for entry in read_tar(Counted(data), "it", ahead=4096):
-            entry.reader.at_hand()  # type: ignore[attr-defined]
+            entry.reader.buffered_rest()  # type: ignore[attr-defined]
 
 
 def test_gaps_are_those_of_the_archive() -> None:
@@ -96,10 +96,10 @@ def test_gaps_are_those_of_the_archive() -> None:
 def test_the_place_in_a_file_is_not_told_while_bytes_of_it_are_ahead(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(3000))
     with FileContent(tmp_path / "file", lasting=True).open() as reader:
-        window = Window(reader, 1000)
-        window.hold(10)
-        assert place_of(window) is None
+        window = ReadAheadReader(reader, 1000)
+        window.read_view(10)
+        assert file_position(window) is None
         window.readinto(bytearray(990))
-        place = place_of(window)
+        place = file_position(window)
         assert place is not None
         assert place[1] == 1000

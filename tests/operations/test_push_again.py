@@ -17,7 +17,8 @@ import pytest
 import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.formats.zip.content import MemberContent
-from ocibridge.io.content import FileContent, Reader
+from ocibridge.io.content import FileContent
+from ocibridge.io.readers import Reader
 from ocibridge.settings import MiB, cache_dir
 from ocibridge.transfer import cache as module
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ocibridge.io.content import Reader
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor, RegistryReference, sha256_digest
 from ocibridge.settings import Limits
 from ocibridge.stores.registry import Hosts, RateLimits, RegistryOptions, RegistryStore, Retry

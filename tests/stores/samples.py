@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.content import BytesContent
+from ocibridge.io.readers import chunks
 from ocibridge.oci import EMPTY_CONFIG, MEDIA_TYPE_EMPTY, MEDIA_TYPE_MANIFEST, Descriptor, Manifest
 from ocibridge.stores.base import Store
 

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
 from ocibridge.io.atomic import AtomicFile, check_place
-from ocibridge.io.content import BytesContent, Reader
+from ocibridge.io.content import BytesContent
 from ocibridge.io.hasher import BackgroundHasher
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
 from ocibridge.stores.archive import ArchiveStore

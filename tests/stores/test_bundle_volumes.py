@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import DestinationError, FormatError, IntegrityError, LimitError, NotFound, SourceError
-from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.content import BytesContent
 from ocibridge.io.hasher import BackgroundHasher
+from ocibridge.io.readers import chunks
 from ocibridge.oci import Descriptor
 from ocibridge.stores import volumewriter
 from ocibridge.stores.archive import ArchiveStore

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import IntegrityError, OcibridgeError
-from ocibridge.io.content import BytesContent, Content, Reader, read_all
+from ocibridge.io.content import BytesContent, Content, read_all
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor
 from ocibridge.stores.content import HEAD, BlobContent
 from ocibridge.stores.layout import LayoutStore

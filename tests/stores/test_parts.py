@@ -16,7 +16,8 @@ import pytest
 from ocibridge.errors import DestinationError, IntegrityError, NetworkError
 from ocibridge.io import positioned as filling
 from ocibridge.io.atomic import STALE, sweep
-from ocibridge.io.content import BytesContent, FileContent, Reader
+from ocibridge.io.content import BytesContent, FileContent
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
 from ocibridge.stores.layout import LayoutStore

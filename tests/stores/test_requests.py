@@ -9,7 +9,8 @@ import logging
 import pytest
 
 from ocibridge.errors import NetworkError
-from ocibridge.io.content import BytesContent, chunks
+from ocibridge.io.content import BytesContent
+from ocibridge.io.readers import chunks
 from ocibridge.oci import Descriptor, sha256_digest
 from ocibridge.stores.registry import Hosts, RegistryOptions, Retry
 

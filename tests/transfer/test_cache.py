@@ -14,7 +14,7 @@ import pytest
 
 from ocibridge.formats.zip.content import MemberContent
 from ocibridge.formats.zip.reader import read_directory
-from ocibridge.io.content import BytesContent, Content, FileContent, stamp_of
+from ocibridge.io.content import BytesContent, Content, FileContent
 from ocibridge.layers import Encoding, Layer, LayerDigests, describe
 from ocibridge.model import ModelFile, Role
 from ocibridge.transfer import DigestCache
@@ -178,8 +178,8 @@ def test_contents_without_a_stamp_are_always_read(folder: Path) -> None:
 
 
 def test_bytes_are_known_by_their_hash() -> None:
-    assert stamp_of(BytesContent(b"x")) == stamp_of(BytesContent(b"x"))
-    assert stamp_of(BytesContent(b"x")) != stamp_of(BytesContent(b"y"))
+    assert BytesContent(b"x").stamp() == BytesContent(b"x").stamp()
+    assert BytesContent(b"x").stamp() != BytesContent(b"y").stamp()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import IntegrityError, NotFound, StoreError
 from ocibridge.formats.base import Sink
-from ocibridge.io.content import ByteCount, BytesContent, Content, Reader, ignore_bytes
+from ocibridge.io.content import BytesContent, Content
+from ocibridge.io.readers import ByteCount, Reader, ignore_bytes
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.oci import Descriptor
 from ocibridge.settings import SMALL_FILE

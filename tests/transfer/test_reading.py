@@ -14,7 +14,8 @@ from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, plan_manifest
 from ocibridge.errors import IntegrityError
-from ocibridge.io.content import ByteCount, BytesContent, FileContent, Reader, ignore_bytes
+from ocibridge.io.content import BytesContent, FileContent
+from ocibridge.io.readers import ByteCount, Reader, ignore_bytes
 from ocibridge.layers import Layer, LayerDigests, LayerStream, StoredLayer
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import SMALL_FILE

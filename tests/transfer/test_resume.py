@@ -21,7 +21,7 @@ from ocibridge.formats.base import Sink
 from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.writer import CartonFolderSink, CartonZipSink
-from ocibridge.io.content import Reader
+from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor
 from ocibridge.settings import DEFAULT_LIMITS, MiB
 from ocibridge.stores.layout import LayoutStore
@@ -207,7 +207,7 @@ def test_what_is_no_longer_asked_for_goes(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room_for_the_blob_beside_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ocibridge.transfer import watched
+    from ocibridge.transfer import spool
 
     class Full:
         def __init__(self, handle: int, kept: int) -> None:
@@ -218,7 +218,7 @@ def test_a_disk_without_room_for_the_blob_beside_its_files(tmp_path: Path, monke
             if self.count > 2 * MiB:
                 raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(watched, "PositionedWriter", Full)
+    monkeypatch.setattr(spool, "PositionedWriter", Full)
     place = Place(tmp_path, Layers.TAR, Compress.ZSTD, "back")
     place.restore()
     place.right()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import IntegrityError
-from ocibridge.io.content import ForwardingReader, Reader, writable
+from ocibridge.io.readers import ForwardingReader, Reader, byte_view
 from ocibridge.oci import Descriptor
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.volume import entries
@@ -36,7 +36,7 @@ class _Counted(ForwardingReader):
         self._store = store
 
     def readinto(self, buffer: object, /) -> int:
-        count = self.source.readinto(writable(buffer)) or 0
+        count = self.source.readinto(byte_view(buffer)) or 0
         self._store.read += count
         return count
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, LimitError, UsageError
-from ...io.content import BytesContent, Content, Reader
+from ...io.content import BytesContent, Content
+from ...io.readers import Reader
 from ...model import FileEntry, ModelInfo, Role, StoredModel
 from ...paths import show
 from ..base import Sink
@@ -91,13 +92,13 @@ class NewCartonSink(Sink):
             )
         self._inner.write(_MODEL + path, size, reader, sha256)
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of a file; see `Sink.keep`."""
-        return self._inner.keep(_MODEL + path, size, whole)
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.resume_file`."""
+        return self._inner.resume_file(_MODEL + path, size, whole)
 
-    def release(self, paths: Sequence[str]) -> None:
-        """Let files arrive again; see `Sink.release`."""
-        self._inner.release([_MODEL + path for path in paths])
+    def discard(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.discard`."""
+        self._inner.discard([_MODEL + path for path in paths])
 
     def commit(self) -> str | None:
         """Write what a carton has beside the model, give it its final name, and return its identity."""
@@ -113,9 +114,9 @@ class NewCartonSink(Sink):
         self._add(MANIFEST, "".join(f"{path}={hashes[path]}\n" for path in sorted(hashes)).encode())
         return self._inner.commit()
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Keep what has arrived."""
-        self._inner.suspend()
+        self._inner.pause()
 
     def abort(self) -> None:
         """Remove what was written."""

@@ -11,8 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, UsageError, writing
-from ...io.append import grow, kept_part
-from ...io.content import Content, FileContent, Reader, chunks
+from ...io.content import Content, FileContent
+from ...io.incoming import IncomingFile
+from ...io.positioned import append_file, resumable_file
+from ...io.readers import Reader, chunks
 from ...io.staging import Staging
 from ...model import FileEntry, Model, ModelFile, Role
 from ...paths import show
@@ -106,14 +108,14 @@ class ExactSink(Sink):
         mark = partial(self.journal.mark, path) if self.journal else None
         _spool(self._stored, self._staging.temp, path, size, reader, self._kept, mark)
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of the archive; see `Sink.keep`."""
-        found = kept_part(self._staging.temp, path, size, whole, self.journal)
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of the archive; see `Sink.resume_file`."""
+        found = resumable_file(self._staging.temp, path, size, whole, self.journal)
         self._kept = found.size if found else 0
         return found
 
-    def release(self, paths: Sequence[str]) -> None:
-        """Let the archive arrive again; see `Sink.release`."""
+    def discard(self, paths: Sequence[str]) -> None:
+        """Let the archive arrive again; see `Sink.discard`."""
         self._kept = 0
 
     def commit(self) -> str | None:
@@ -130,9 +132,9 @@ class ExactSink(Sink):
         self._staging.discard()
         return identity
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Keep what has arrived."""
-        self._staging.suspend()
+        self._staging.pause()
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -187,7 +189,7 @@ def _spool(
     if path != stored.origin[EXACT]:
         raise IntegrityError(f"the file {show(path)} arrived, which the artifact did not announce", hint=_DAMAGED)
     with writing(temp):
-        grow(temp, path, size, reader, hashed=False, kept=kept, mark=mark)
+        append_file(temp, IncomingFile(path, size, reader, ""), kept=kept, mark=mark)
 
 
 def _proven(stored: StoredModel, temp: Path, owner: str, options: CartonWriteOptions) -> Model:

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import httpx
 
-from ...errors import IntegrityError, LimitError, OcibridgeError, SourceError, writing
-from ...io.content import FileContent, Reader
+from ...errors import IntegrityError, LimitError, OcibridgeError, SourceError
+from ...io.atomic import AtomicFile
+from ...io.content import FileContent
+from ...io.readers import Reader
 from ...paths import show
 from ...settings import READ_SIZE, Limits
 from ..zip import Decoder, inflater, unzstd
@@ -112,31 +114,23 @@ class LinkFetcher:
 
     def _save(self, response: httpx.Response, sha256: str, target: Path) -> None:
         """Write the body if it is the file, or else its decoded form if that is (real publishers do either)."""
-        raw = target.with_suffix(".part")
-        try:
-            if self._write(raw, response.iter_raw(READ_SIZE)) != sha256:
-                decoded = target.with_suffix(".decoded")
-                encoding = response.headers.get("content-encoding", "identity").strip().lower()
-                with open(raw, "rb", buffering=0) as source:
-                    found = self._write(decoded, _pieces(self._decoder(encoding, source)))
-                decoded.replace(raw)
-                if found != sha256:
+        with AtomicFile(target) as raw:
+            if self._write(raw, response.iter_raw(READ_SIZE)) == sha256:
+                raw.publish()
+                return
+            encoding = response.headers.get("content-encoding", "identity").strip().lower()
+            with AtomicFile(target) as decoded, open(raw.path, "rb", buffering=0) as source:
+                if self._write(decoded, _pieces(self._decoder(encoding, source))) != sha256:
                     raise _Rejected("the file has another sha256 than MANIFEST says")
-            raw.replace(target)
-        finally:
-            raw.unlink(missing_ok=True)
-            target.with_suffix(".decoded").unlink(missing_ok=True)
+                decoded.publish()
 
-    def _write(self, path: Path, pieces: Iterator[bytes]) -> str:
+    def _write(self, file: AtomicFile, pieces: Iterator[bytes]) -> str:
         digest = hashlib.sha256()
-        size = 0
-        with writing(path), open(path, "wb") as file:
-            for piece in pieces:
-                size += len(piece)
-                if size > self._limits.link:
-                    raise _Rejected(f"the file has more than the {self._limits.link} bytes accepted")
-                digest.update(piece)
-                file.write(piece)
+        for piece in pieces:
+            if file.size + len(piece) > self._limits.link:
+                raise _Rejected(f"the file has more than the {self._limits.link} bytes accepted")
+            digest.update(piece)
+            file.write(piece)
         return digest.hexdigest()
 
     def _decoder(self, encoding: str, source: Reader) -> Decoder:

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, LimitError
-from ...io.append import check_size, regular
-from ...io.content import BytesContent, Content, FileContent, Reader
-from ...io.hasher import LARGE, BackgroundHasher
-from ...io.positioned import LAG, turns
+from ...io.content import BytesContent, Content, FileContent
+from ...io.incoming import IncomingFile, read_pieces
+from ...io.positioned import has_bytes
+from ...io.readers import Reader
 from ...io.staging import Staging
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
@@ -47,17 +46,17 @@ class CartonFolderSink(FolderSink):
     def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         _check_carton(stored, dest)
         super().__init__(dest, stored, options)
-        self._promise = Promise(str(dest), stored, options.limits)
+        self._manifest_check = ManifestCheck(str(dest), stored, options.limits)
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
         if path == MANIFEST:
-            reader = self._promise.keep(reader, size).open()
+            reader = self._manifest_check.read_manifest(reader, size).open()
         super().write(path, size, reader, sha256)
 
     def check(self) -> str:
         """Check every row of MANIFEST."""
-        return self._promise.check(self.hashes)
+        return self._manifest_check.check(self.hashes)
 
 
 class CartonZipSink(Sink):
@@ -82,7 +81,7 @@ class CartonZipSink(Sink):
         check_stored(stored, self._owner)
         self._method = options.zip_method
         self._links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
-        self._promise = Promise(self._owner, stored, options.limits)
+        self._manifest_check = ManifestCheck(self._owner, stored, options.limits)
         self._elsewhere: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
         self._entries: dict[str, Entry] = {}
@@ -97,10 +96,10 @@ class CartonZipSink(Sink):
         try:
             sizes = {file.path: file.size or 0 for file in stored.files}
             if self._laid_out:
-                self._staging.need(sum(sizes.values()))
+                self._staging.check_free_space(sum(sizes.values()))
             self._zip = ZipWriter(self._staging.temp, label=self._owner, resume=self._staging.resumed)
         except BaseException:
-            self._staging.suspend()
+            self._staging.pause()
             raise
         if self._laid_out:
             for path in sorted(sizes, key=member_order):
@@ -123,17 +122,17 @@ class CartonZipSink(Sink):
             del self._hashes[path]
             raise
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of a member; see `Sink.keep`."""
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a member; see `Sink.resume_file`."""
         count = size if whole or not self.journal else self.journal.marked(path)
         entry = self._entries.get(path)
-        if not entry or path in self._links or not regular(self._staging.temp, entry.data_offset + count):
+        if not entry or path in self._links or not has_bytes(self._staging.temp, entry.data_offset + count):
             return None
         self._kept[path] = count
         return FileContent(self._staging.temp, entry.data_offset, count)
 
-    def release(self, paths: Sequence[str]) -> None:
-        """Let files arrive again; see `Sink.release`."""
+    def discard(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.discard`."""
         for path in paths:
             self._kept.pop(path, None)
             self._hashes.pop(path, None)
@@ -142,7 +141,7 @@ class CartonZipSink(Sink):
         """Check every row of MANIFEST, finish the archive, and rename."""
         check_collisions(self._hashes, self._owner)
         links = {path: target for path, target in self._links.items() if path in self._hashes}
-        identity = self._promise.check({**self._elsewhere, **self._hashes})
+        identity = self._manifest_check.check({**self._elsewhere, **self._hashes})
         missing = self._entries.keys() - self._hashes.keys()
         if missing:
             raise IntegrityError(f"{self._owner}: the file {show(min(missing))} did not arrive", hint=_DAMAGED)
@@ -156,10 +155,10 @@ class CartonZipSink(Sink):
         self._staging.publish_file()
         return identity
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Keep what has arrived."""
         self._zip.close()
-        self._staging.suspend()
+        self._staging.pause()
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -168,22 +167,18 @@ class CartonZipSink(Sink):
 
     def _store(self, path: str, size: int, reader: Reader, sha256: str | None) -> str:
         if path == MANIFEST:
-            reader = self._promise.keep(reader, size).open()
-        digest = hashlib.sha256()
-        linked = path in self._links
-        vouched = None if linked else sha256
-        with BackgroundHasher(not vouched and size >= LARGE) as hashing:
-            data = turns(reader, size) if vouched else _hashed(turns(reader, size), digest, hashing)
-            if linked:
-                check_size(path, sum(map(len, data)), size)
-            elif self._laid_out:
-                mark = partial(self.journal.mark, path) if self.journal else None
-                self._zip.fill(self._entries[path], data, kept=self._kept.pop(path, 0), mark=mark)
-            else:
-                with self._lock:
-                    method = "stored" if path in _LAST else self._method
-                    self._entries[path] = self._zip.append(path, size, data, method)
-        return vouched or digest.hexdigest()
+            reader = self._manifest_check.read_manifest(reader, size).open()
+        if path in self._links:
+            return IncomingFile(path, size, reader).drain()
+        file = IncomingFile(path, size, reader, sha256)
+        if self._laid_out:
+            mark = partial(self.journal.mark, path) if self.journal else None
+            self._zip.fill(self._entries[path], file, kept=self._kept.pop(path, 0), mark=mark)
+        else:
+            with self._lock:
+                method = "stored" if path in _LAST else self._method
+                self._entries[path] = self._zip.append(path, size, file, method)
+        return file.sha256
 
     def _place(self, path: str, size: int) -> None:
         link = self._links.get(path)
@@ -203,7 +198,7 @@ class CartonZipSink(Sink):
         self._hashes[path] = ""
 
 
-class Promise:
+class ManifestCheck:
     """What MANIFEST and the publisher promise about what arrives."""
 
     def __init__(self, owner: str, stored: StoredModel, limits: Limits) -> None:
@@ -212,11 +207,11 @@ class Promise:
         self._limit = limits.metadata
         self._manifest: bytes | None = None
 
-    def keep(self, reader: Reader, size: int) -> BytesContent:
+    def read_manifest(self, reader: Reader, size: int) -> BytesContent:
         """Read MANIFEST, remember it, and give it back."""
         if size > self._limit:
             raise LimitError(f"{self._owner}: MANIFEST has {size} bytes, more than the {self._limit} accepted")
-        self._manifest = b"".join(bytes(chunk) for chunk in turns(reader, size))
+        self._manifest = b"".join(bytes(chunk) for chunk in read_pieces(reader, size))
         return BytesContent(self._manifest)
 
     def check(self, hashes: Mapping[str, str]) -> str:
@@ -247,10 +242,3 @@ def _check_carton(stored: StoredModel, dest: Path) -> None:
         )
     if any(file.symlink is not None and file.path in _LAST for file in stored.files):
         raise FormatError(f"cannot write {dest}: MANIFEST and LINKS cannot be symbolic links", hint=_DAMAGED)
-
-
-def _hashed(data: Iterator[memoryview], digest: hashlib._Hash, hashing: BackgroundHasher) -> Iterator[memoryview]:
-    for chunk in data:
-        hashing.wait(LAG)
-        hashing.update(digest, chunk)
-        yield chunk

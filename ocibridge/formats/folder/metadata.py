@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...errors import FormatError
-from ...io.content import fill
+from ...io.readers import read_full
 from ...model import ModelFile, ModelInfo
 from ...oci.document import parse_json
 from ...paths import show
@@ -128,7 +128,7 @@ class _Describer:
         content = self._files[path].content
         buffer = bytearray(min(size, content.size))
         with content.open() as reader:
-            return bytes(buffer[: fill(reader, memoryview(buffer))])
+            return bytes(buffer[: read_full(reader, memoryview(buffer))])
 
     def _front_matter(self) -> Mapping[str, tuple[str, ...]]:
         readme = next((path for path in self._files if path.lower() == "readme.md"), None)

@@ -64,8 +64,8 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
         """
         from .create import NewArchiveSink
         from .folder import MlsteamFolderSink
-        from .incoming import is_encrypted as was_encrypted
         from .skeleton import SKELETON
+        from .skeletoncheck import is_encrypted as was_encrypted
         from .writer import ArchiveSink, EncryptedSink
 
         packed = self.suits(dest) if options.packed is None else options.packed

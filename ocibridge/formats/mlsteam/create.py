@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ...errors import FormatError, LimitError, SourceError, reading
-from ...io.append import check_size
-from ...io.content import BytesContent, FileContent, Reader, chunks, read_all
+from ...io.content import BytesContent, FileContent, read_all
+from ...io.incoming import IncomingFile, check_size
+from ...io.readers import Reader, chunks
 from ...io.staging import Staging
 from ...model import ModelInfo
 from ...paths import check_collisions, check_path, show
@@ -20,7 +21,6 @@ from ..base import Sink, StoredModel
 from ..foldersink import check_stored
 from ..zip import Entry, ZipWriter
 from .encrypted import KEY_SUFFIX
-from .incoming import Incoming
 from .manifest import FRAMEWORKS, MANIFEST, parse_manifest, synthesise
 from .options import MlsteamWriteOptions
 
@@ -142,7 +142,7 @@ class NewArchiveSink(Sink):
         self._zip = ZipWriter(self._staging.temp, label=self._owner)
         if not self._own_manifest:
             data = synthesise(stored.info, self._submodel)
-            self._append(MANIFEST, Incoming(MANIFEST, len(data), BytesContent(data).open()), len(data))
+            self._append(MANIFEST, IncomingFile(MANIFEST, len(data), BytesContent(data).open()), len(data))
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
@@ -158,7 +158,7 @@ class NewArchiveSink(Sink):
             reader = self._manifest(size, reader).open()
         name = self._place(path)
         self._refuse_double(name)
-        self._append(name, Incoming(path, size, reader, sha256), size)
+        self._append(name, IncomingFile(path, size, reader, sha256), size)
         self._names[path] = name
 
     def commit(self) -> str:
@@ -167,7 +167,7 @@ class NewArchiveSink(Sink):
         if MANIFEST not in self._entries:
             raise FormatError(f"{self._owner}: {MANIFEST} did not arrive", hint="publish the model again")
         for name, data in self._hooks.items():
-            self._append(name, Incoming(name, len(data), BytesContent(data).open()), len(data))
+            self._append(name, IncomingFile(name, len(data), BytesContent(data).open()), len(data))
         names = sorted(self._entries, key=_member_order)
         self._zip.finish([self._entries[name] for name in names])
         self._zip.close()
@@ -180,8 +180,8 @@ class NewArchiveSink(Sink):
         self._zip.close()
         self._staging.discard()
 
-    def _append(self, name: str, incoming: Incoming, size: int) -> None:
-        self._entries[name] = self._zip.append(name, size, incoming.pieces(), self._method)
+    def _append(self, name: str, incoming: IncomingFile, size: int) -> None:
+        self._entries[name] = self._zip.append(name, size, incoming, self._method)
         self._hashes[name] = incoming.sha256
 
     def _place(self, path: str) -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 
-from ...io.content import Content, chunks, fill
+from ...io.content import Content
+from ...io.readers import chunks, read_full
 
 LEVELS = (6, 9, 1, 8, 7, 5, 4, 3, 2, 0)
 """The levels in the order of the trial: the usual ones first."""
@@ -32,6 +33,6 @@ def _makes(plain: Content, packed: Content, level: int) -> bool:
     with plain.open() as source, packed.open() as expected:
         for piece in deflate(chunks(source), level):
             buffer = memoryview(bytearray(len(piece)))
-            if fill(expected, buffer) != len(piece) or buffer != piece:
+            if read_full(expected, buffer) != len(piece) or buffer != piece:
                 return False
         return not expected.read(1)

@@ -6,16 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import FormatError, writing
-from ...io.append import check_size
-from ...io.content import Reader
+from ...io.incoming import IncomingFile, check_size
+from ...io.readers import Reader
 from ...model import StoredModel
 from ...paths import show
 from ...settings import DEFAULT_LIMITS
 from ..base import WriteOptions
 from ..check import CheckSink
 from ..foldersink import FolderSink
-from .incoming import DAMAGED, Incoming, Promise
 from .skeleton import FOLDER
+from .skeletoncheck import DAMAGED, SkeletonCheck
 
 
 class MlsteamFolderSink(FolderSink):
@@ -29,12 +29,12 @@ class MlsteamFolderSink(FolderSink):
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         super().__init__(dest, stored, options)
         self._label = str(dest)
-        self._promise = Promise(self._label, stored, options.limits)
+        self._skeleton_check = SkeletonCheck(self._label, stored, options.limits)
         self._ours: dict[str, str] = {}
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
-        metadata = self._promise.metadata(path, size, reader)
+        metadata = self._skeleton_check.metadata(path, size, reader)
         if metadata:
             check_size(path, metadata.size, size)
             reader = metadata.open()
@@ -43,12 +43,12 @@ class MlsteamFolderSink(FolderSink):
         elif path in self._ours:
             raise FormatError(f"{self._label}: the file {show(path)} arrives twice", hint=DAMAGED)
         else:
-            self._ours[path] = Incoming(path, size, reader, sha256).drain()
+            self._ours[path] = IncomingFile(path, size, reader, sha256).drain()
 
     def check(self) -> str | None:
         """Check every member, and make the folders that are members."""
-        identity = self._promise.check({**self.hashes, **self._ours})
-        skeleton = self._promise.skeleton
+        identity = self._skeleton_check.check({**self.hashes, **self._ours})
+        skeleton = self._skeleton_check.skeleton
         for member in skeleton.members if skeleton else ():
             if member.is_dir:
                 with writing(self._label):
@@ -61,11 +61,11 @@ class MlsteamCheckSink(CheckSink):
 
     def __init__(self, stored: StoredModel) -> None:
         super().__init__(stored)
-        self._promise = Promise("the archive", stored, DEFAULT_LIMITS)
+        self._skeleton_check = SkeletonCheck("the archive", stored, DEFAULT_LIMITS)
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Read one file to its end; see `CheckSink.write`."""
-        metadata = self._promise.metadata(path, size, reader)
+        metadata = self._skeleton_check.metadata(path, size, reader)
         if metadata:
             check_size(path, metadata.size, size)
             reader = metadata.open()
@@ -73,4 +73,4 @@ class MlsteamCheckSink(CheckSink):
 
     def commit(self) -> str | None:
         """The identity, once every member is held against the skeleton."""
-        return self._promise.check(self.hashes)
+        return self._skeleton_check.check(self.hashes)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import FormatError, LimitError, SourceError
-from ...io.content import BytesContent, Content, FileContent, chunks, read_all
+from ...io.content import BytesContent, Content, FileContent, read_all
+from ...io.readers import chunks
 from ...model import Model, ModelFile, Role
 from ...paths import check_path, show
 from ...settings import READ_SIZE, SMALL_FILE

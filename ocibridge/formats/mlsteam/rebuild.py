@@ -9,6 +9,7 @@ the fields of the skeleton: an equivalent archive instead of an exact one.
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DestinationError, FormatError, IntegrityError, writing
-from ...io.content import fsync
 from ...paths import show
 from ...settings import Limits
 from ..zip import check_names, read_directory
@@ -25,7 +25,6 @@ from .deflate import deflate
 from .skeleton import Skeleton, SkeletonMember
 
 _LEVEL = 6
-_VERSION_ZIP64 = 45
 _DAMAGED = "the artifact is damaged; publish the archive again"
 
 
@@ -95,7 +94,7 @@ class Rebuild:
         """
         self._write(b64decode(self._skeleton.tail) if self._exact else self._directory())
         with writing(self._label):
-            fsync(self._file)
+            os.fsync(self._file.fileno())
         self._check(limits)
         return self._exact and self._digest.hexdigest() == self._skeleton.sha256
 
@@ -138,7 +137,7 @@ class Rebuild:
         start = self._position
         records = [_central(member, self._placed[index]) for index, member in enumerate(self._skeleton.members)]
         size = sum(map(len, records))
-        return b"".join([*records, _end(len(records), size, start)])
+        return b"".join([*records, r.end_records(len(records), size, start)])
 
     def _check(self, limits: Limits) -> None:
         """What any reader sees in the archive is what has been put there."""
@@ -172,7 +171,7 @@ def _local(member: SkeletonMember, length: int) -> bytes:
     sizes = (length, member.size)
     at = next((at for at, kind, body in _blocks(extra) if kind == r.ZIP64_EXTRA and len(body) >= 16), None)
     if at is not None:
-        extra = extra[: at + r.EXTRA.size] + _quads(member.size, length) + extra[at + r.EXTRA.size + 16 :]
+        extra = extra[: at + r.EXTRA.size] + r.quads(member.size, length) + extra[at + r.EXTRA.size + 16 :]
         sizes = (r.MAX32, r.MAX32)
     elif max(sizes) >= r.MAX32:
         raise DestinationError(
@@ -190,7 +189,7 @@ def _central(member: SkeletonMember, place: _Place) -> bytes:
     blocks = [_block(kind, body) for _, kind, body in _blocks(b64decode(member.extra or "")) if kind != r.ZIP64_EXTRA]
     wide = [value for value in (member.size, place.length, place.offset) if value >= r.MAX32]
     if wide:
-        blocks.insert(0, _block(r.ZIP64_EXTRA, _quads(*wide)))
+        blocks.insert(0, _block(r.ZIP64_EXTRA, r.quads(*wide)))
     extra, comment = b"".join(blocks), b64decode(member.comment or "")
     length, size, offset = (min(value, r.MAX32) for value in (place.length, member.size, place.offset))
     return (
@@ -198,7 +197,7 @@ def _central(member: SkeletonMember, place: _Place) -> bytes:
             r.CENTRAL_SIGNATURE,
             member.create_version,
             member.create_system,
-            max(member.extract_version, _VERSION_ZIP64 if wide else 0),
+            max(member.extract_version, r.VERSION_ZIP64 if wide else 0),
             *(place.flags, member.method, member.time, member.date),
             *(member.crc, length, size, len(member.raw), len(extra), len(comment)),
             *(0, member.internal_attr, member.external_attr, offset),
@@ -207,16 +206,6 @@ def _central(member: SkeletonMember, place: _Place) -> bytes:
         + extra
         + comment
     )
-
-
-def _end(count: int, size: int, offset: int) -> bytes:
-    wide = b""
-    if count >= r.MAX16 or size >= r.MAX32 or offset >= r.MAX32:
-        fields = (0, 0, count, count, size, offset)
-        wide = r.END64.pack(r.END64_SIGNATURE, r.END64.size - 12, _VERSION_ZIP64, _VERSION_ZIP64, *fields)
-        wide += r.LOCATOR.pack(r.LOCATOR_SIGNATURE, 0, offset + size, 1)
-    small = min(count, r.MAX16)
-    return wide + r.END.pack(r.END_SIGNATURE, 0, 0, small, small, min(size, r.MAX32), min(offset, r.MAX32), 0)
 
 
 def _blocks(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -231,7 +220,3 @@ def _blocks(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def _block(kind: int, body: bytes) -> bytes:
     return r.EXTRA.pack(kind, len(body)) + body
-
-
-def _quads(*values: int) -> bytes:
-    return b"".join(value.to_bytes(8, "little") for value in values)

@@ -7,17 +7,18 @@ from abc import abstractmethod
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, writing
-from ...io.append import check_size
-from ...io.content import FileContent, Reader, fsync
-from ...io.positioned import PositionedWriter
+from ...io.content import FileContent
+from ...io.incoming import IncomingFile, check_size
+from ...io.positioned import append_file
+from ...io.readers import Reader
 from ...io.staging import Staging
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
 from ..foldersink import check_stored
 from ..zip import read_directory
-from .incoming import DAMAGED, Incoming, Promise
 from .rebuild import Rebuild
 from .skeleton import ORIGINAL, SKELETON, Skeleton, SkeletonMember
+from .skeletoncheck import DAMAGED, SkeletonCheck
 
 EXACT = "exact"
 EQUIVALENT = "equivalent"
@@ -30,7 +31,7 @@ class _OneFileSink(Sink):
         self._owner = str(dest)
         check_stored(stored, self._owner)
         self._limits = options.limits
-        self._promise = Promise(self._owner, stored, options.limits)
+        self._skeleton_check = SkeletonCheck(self._owner, stored, options.limits)
         self._hashes: dict[str, str] = {}
         self._staging = Staging(dest, suffix=".part", force=options.force)
 
@@ -39,25 +40,21 @@ class _OneFileSink(Sink):
         check_path(path, self._owner)
         if path in self._hashes:
             raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=DAMAGED)
-        metadata = self._promise.metadata(path, size, reader)
+        metadata = self._skeleton_check.metadata(path, size, reader)
         if metadata:
             check_size(path, metadata.size, size)
             reader = metadata.open()
-        incoming = Incoming(path, size, reader, sha256)
+        incoming = IncomingFile(path, size, reader, sha256)
         self._take(path, incoming)
         self._hashes[path] = incoming.sha256
 
     @abstractmethod
-    def _take(self, path: str, incoming: Incoming) -> None:
+    def _take(self, path: str, incoming: IncomingFile) -> None:
         """Do something with each piece of what arrives."""
 
-    def _copy(self, incoming: Incoming, target: Path, *, final: bool = True) -> None:
-        with writing(self._owner), open(target, "wb", buffering=0) as file:
-            filler = PositionedWriter(file.fileno())
-            for piece in incoming.pieces():
-                filler.write(piece)
-            if final:
-                fsync(file)
+    def _copy(self, incoming: IncomingFile, target: Path) -> None:
+        with writing(self._owner):
+            append_file(target, incoming)
 
     def abort(self) -> None:
         """Remove the temporary file."""
@@ -79,12 +76,12 @@ class EncryptedSink(_OneFileSink):
 
     def commit(self) -> str | None:
         """Check the sha256, and rename."""
-        identity = self._promise.check(self._hashes)
+        identity = self._skeleton_check.check(self._hashes)
         self._staging.publish_file()
         self.note = EXACT
         return identity
 
-    def _take(self, path: str, incoming: Incoming) -> None:
+    def _take(self, path: str, incoming: IncomingFile) -> None:
         if self._hashes:
             raise FormatError(f"{self._owner}: an encrypted package is one file, not several", hint=DAMAGED)
         self._copy(incoming, self._staging.temp)
@@ -113,15 +110,15 @@ class ArchiveSink(_OneFileSink):
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         super().__init__(dest, stored, options)
         self._waiting: dict[str, FileContent] = {}
-        self._room = self._staging.beside("waiting")
+        self._room = self._staging.path / "waiting"
         self._rebuild: Rebuild | None = None
         with writing(dest):
             self._room.mkdir()
 
     def commit(self) -> str | None:
         """Check everything that has arrived against the skeleton and the archive against both, and rename."""
-        identity = self._promise.check(self._hashes)
-        skeleton = self._promise.skeleton
+        identity = self._skeleton_check.check(self._hashes)
+        skeleton = self._skeleton_check.skeleton
         if skeleton is None:
             raise FormatError(f"{self._owner}: no {SKELETON} arrived", hint=DAMAGED)
         if self._rebuild:
@@ -140,20 +137,20 @@ class ArchiveSink(_OneFileSink):
             self._rebuild.close()
         super().abort()
 
-    def _take(self, path: str, incoming: Incoming) -> None:
-        skeleton = self._promise.skeleton
+    def _take(self, path: str, incoming: IncomingFile) -> None:
+        skeleton = self._skeleton_check.skeleton
         turn = self._rebuild.next if self._rebuild else None
         if path == ORIGINAL and not self._rebuild:
             self._copy(incoming, self._staging.temp)
         elif path == SKELETON:
             incoming.drain()
         elif turn and turn.name == path and self._rebuild:
-            self._rebuild.add(incoming.pieces())
+            self._rebuild.add(incoming)
         elif skeleton and skeleton.original:
             incoming.drain()
         else:
             place = self._room / str(len(self._hashes))
-            self._copy(incoming, place, final=False)
+            self._copy(incoming, place)
             self._waiting[path] = FileContent(place)
         if skeleton and not skeleton.original:
             self._advance(skeleton)
@@ -173,7 +170,7 @@ class ArchiveSink(_OneFileSink):
             return
         content = self._waiting[member.name]
         with content.open() as reader:
-            rebuild.add(Incoming(member.name, content.size, reader, member.sha256).pieces())
+            rebuild.add(IncomingFile(member.name, content.size, reader, member.sha256))
         del self._waiting[member.name]
         with writing(self._owner):
             content.path.unlink()

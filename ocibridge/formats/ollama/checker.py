@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from ...errors import IntegrityError, LimitError
-from ...io.content import BytesContent, Reader, chunks
+from ...io.content import BytesContent
+from ...io.readers import Reader, chunks
 from ...model import StoredModel
 from ...paths import show
 from ...settings import DEFAULT_LIMITS

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ... import settings
 from ...errors import IntegrityError, InvalidReference, LimitError, SourceError, reading
-from ...io.content import Content, FileContent, chunks
+from ...io.content import Content, FileContent
+from ...io.readers import chunks
 from ...model import Model
 from ...oci import Descriptor
 from .names import OllamaName, parse_ollama_name

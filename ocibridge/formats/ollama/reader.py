@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 from ...errors import FormatError, IntegrityError, LimitError
-from ...io.content import BytesContent, Content, fill, read_all
+from ...io.content import BytesContent, Content, read_all
+from ...io.readers import read_full
 from ...model import Model, ModelFile, Role
 from ...oci import Descriptor
 from ...paths import show
@@ -150,7 +151,7 @@ class _Reader:
         """Whether the blob of a tensor is a safetensors file: the length of a header, and `{`."""
         start = bytearray(9)
         with self._blob(part).open() as reader:
-            if fill(reader, memoryview(start)) < len(start):
+            if read_full(reader, memoryview(start)) < len(start):
                 return False
         return int.from_bytes(start[:8], "little") <= part.descriptor.size - 8 and start[8:] == b"{"
 

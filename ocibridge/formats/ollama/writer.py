@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from ...errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, writing
-from ...io.append import check_size, grow, is_large, kept_part
-from ...io.content import BytesContent, Content, FileContent, Reader, fsync
-from ...io.positioned import fsync_all, turns
-from ...io.workspace import Workspace
+from ...io.atomic import AtomicFile
+from ...io.content import BytesContent, Content, FileContent
+from ...io.incoming import IncomingFile, check_size, read_pieces
+from ...io.positioned import append_file, fsync_all, is_large, resumable_file
+from ...io.readers import Reader
+from ...io.staging import StagingFolder
 from ...oci import Descriptor
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
@@ -77,7 +79,7 @@ class OllamaSink(Sink):
         with writing(self._root):
             self._made = list(_make_folders(self._root))
         try:
-            self._space = Workspace(self._root / _file_name(str(self.name)), options.key, label=self._owner)
+            self._space = StagingFolder(self._root / _file_name(str(self.name)), options.key, label=self._owner)
         except BaseException:
             self._remove_made()
             raise
@@ -109,15 +111,15 @@ class OllamaSink(Sink):
             self._present.add(blob.digest)
         return True
 
-    def keep(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of a file; see `Sink.keep`."""
-        found = kept_part(self._place(path), path, size, whole, self.journal)
+    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
+        """Take over the start of a file; see `Sink.resume_file`."""
+        found = resumable_file(self._place(path), path, size, whole, self.journal)
         if found:
             self._kept[path] = found.size
         return found
 
-    def release(self, paths: Sequence[str]) -> None:
-        """Let files arrive again; see `Sink.release`."""
+    def discard(self, paths: Sequence[str]) -> None:
+        """Let files arrive again; see `Sink.discard`."""
         with self._lock:
             for path in paths:
                 self._kept.pop(path, None)
@@ -153,12 +155,10 @@ class OllamaSink(Sink):
         self.abort()
         return identity
 
-    def suspend(self) -> None:
+    def pause(self) -> None:
         """Keep what has arrived."""
-        if self._space.worth_keeping():
-            self._space.leave()
-        else:
-            self.abort()
+        self._space.pause()
+        self._remove_made()
 
     def abort(self) -> None:
         """Remove the temporary folder, and the models folder if it is new and empty."""
@@ -175,18 +175,19 @@ class OllamaSink(Sink):
         if path == MANIFEST_PATH:
             if size > limit:
                 raise LimitError(f"{self._owner}: {path} has {size} bytes, more than the {limit} accepted")
-            data = b"".join(bytes(chunk) for chunk in turns(reader, size))
+            data = b"".join(bytes(chunk) for chunk in read_pieces(reader, size))
             check_size(path, len(data), size)
             self._manifest = data
             return Arrived(sha256 or hashlib.sha256(data).hexdigest(), BytesContent(data))
         temp = self._place(path)
+        file = IncomingFile(path, size, reader, sha256)
         mark = partial(self.journal.mark, path) if self.journal else None
         with writing(self._root):
             kept = self._kept.pop(path, 0)
-            found = grow(temp, path, size, reader, hashed=sha256 is None, kept=kept, mark=mark)
+            append_file(temp, file, kept=kept, mark=mark)
             if not is_large(size):
                 fsync_all(self._space.path, [temp])
-        return self._arrived(sha256 or str(found), temp)
+        return self._arrived(file.sha256, temp)
 
     def _place(self, path: str) -> Path:
         return self._space.path / _file_name(path)
@@ -243,14 +244,12 @@ class OllamaSink(Sink):
             temp.chmod(0o644)
             # What is there may be damaged, and Ollama would never notice; these bytes are known to be right.
             temp.replace(blobs / blob.digest.replace(":", "-"))
-        temp = self._space.path / "manifest"
-        with open(temp, "wb", buffering=0) as file:
-            file.write(manifest)
-            fsync(file)
-        temp.chmod(0o644)
         target = self._store.manifest_path(self.name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temp.replace(target)
+        with AtomicFile(target, self._space.path) as file:
+            file.write(manifest)
+            file.path.chmod(0o644)
+            file.publish()
 
     def _refuse_other(self, identity: str | None) -> None:
         """Refuse to replace a model of the same name, unless it is the same model."""

@@ -8,15 +8,16 @@ import zlib
 from pathlib import Path
 
 from ...errors import IntegrityError
-from ...io.content import FileContent, Reader, Stamp, writable
+from ...io.content import FileContent, Stamp, Stamped
+from ...io.readers import Reader, byte_view, skip
 from ...paths import show
-from ...settings import DEFAULT_LIMITS, READ_SIZE, Limits
+from ...settings import DEFAULT_LIMITS, Limits
 from . import records as r
 from .decoders import Decoder, inflater, unzstd
 from .reader import Member
 
 
-class MemberContent:
+class MemberContent(Stamped):
     """The decoded bytes of a member of the archive at `path` (a `Content`).
 
     A reader that reaches the end has checked that exactly the declared size came out and, unless it started inside a
@@ -60,7 +61,7 @@ class MemberContent:
         )
         reader = _MemberReader(source, decode, member, label)
         try:
-            reader.skip(offset)
+            skip(reader, offset)
         except BaseException:
             reader.close()
             raise
@@ -87,7 +88,7 @@ class _MemberReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        target = writable(buffer)[: self._left]
+        target = byte_view(buffer)[: self._left]
         count = self._decode(target) if target else 0
         if target and not count:
             raise IntegrityError(f"{self._label} is cut short", hint="fetch or pack the archive again")
@@ -106,14 +107,6 @@ class _MemberReader(io.RawIOBase):
             )
         if self._crc != self._expected:
             raise IntegrityError(f"{self._label} has a wrong CRC-32", hint="fetch or pack the archive again")
-
-    def skip(self, count: int) -> None:
-        buffer = memoryview(bytearray(min(count, READ_SIZE)))
-        while count:
-            done = self.readinto(buffer[:count])
-            if not done:
-                return
-            count -= done
 
     def close(self) -> None:
         if not self.closed:

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import zstandard
 
 from ...errors import IntegrityError, LimitError
-from ...io.content import Reader
+from ...io.readers import Reader
 
 _FEED = 64 * 1024
 

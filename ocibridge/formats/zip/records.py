@@ -42,3 +42,20 @@ FLAGS_ENCRYPTED = 0x0001 | 0x0040 | 0x2000
 FLAG_PATCH = 0x0020
 
 SYSTEM_UNIX = 3
+VERSION_ZIP64 = 45
+
+
+def end_records(count: int, size: int, offset: int) -> bytes:
+    """What ends a directory of `count` members and `size` bytes that begins at `offset`; zip64 where it has to be."""
+    wide = b""
+    if count >= MAX16 or size >= MAX32 or offset >= MAX32:
+        fields = (0, 0, count, count, size, offset)
+        wide = END64.pack(END64_SIGNATURE, END64.size - 12, VERSION_ZIP64, VERSION_ZIP64, *fields)
+        wide += LOCATOR.pack(LOCATOR_SIGNATURE, 0, offset + size, 1)
+    small = min(count, MAX16)
+    return wide + END.pack(END_SIGNATURE, 0, 0, small, small, min(size, MAX32), min(offset, MAX32), 0)
+
+
+def quads(*values: int) -> bytes:
+    """Numbers of eight bytes."""
+    return b"".join(value.to_bytes(8, "little") for value in values)

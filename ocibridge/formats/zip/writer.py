@@ -20,9 +20,9 @@ from types import TracebackType
 import zstandard
 
 from ...errors import IntegrityError, writing
-from ...io.content import fsync
 from ...io.hasher import LARGE, BackgroundHasher
-from ...io.positioned import LAG, PositionedWriter, write_at
+from ...io.incoming import LAG
+from ...io.positioned import PositionedWriter, write_at
 from ...paths import show
 from . import records as r
 
@@ -38,7 +38,6 @@ _DATE = 1 << 5 | 1  # 1980-01-01, the first date there is
 _MODE_FILE = 0o100644
 _MODE_SYMLINK = 0o120777
 _VERSIONS = {r.STORED: 20, r.DEFLATED: 20, r.ZSTD: 63}
-_VERSION_ZIP64 = 45
 
 
 @dataclass(slots=True)
@@ -63,12 +62,12 @@ class Entry:
     @property
     def version(self) -> int:
         """Version needed to extract (APPNOTE 4.4.3.2)."""
-        return max(_VERSIONS[self.method], _VERSION_ZIP64 if self.wide else 0)
+        return max(_VERSIONS[self.method], r.VERSION_ZIP64 if self.wide else 0)
 
     def local(self) -> bytes:
         """Its local header."""
         name = self.name.encode()
-        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 16) + _quads(self.size, self.compressed_size) if self.wide else b""
+        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 16) + r.quads(self.size, self.compressed_size) if self.wide else b""
         return (
             r.LOCAL.pack(r.LOCAL_SIGNATURE, self.version, *self._common(name), *self._sizes(), len(name), len(extra))
             + name
@@ -81,8 +80,8 @@ class Entry:
         far = self.header_offset >= r.MAX32
         wide = [self.size, self.compressed_size] if self.wide else []
         wide += [self.header_offset] if far else []
-        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 8 * len(wide)) + _quads(*wide) if wide else b""
-        version = max(self.version, _VERSION_ZIP64 if wide else 0)
+        extra = r.EXTRA.pack(r.ZIP64_EXTRA, 8 * len(wide)) + r.quads(*wide) if wide else b""
+        version = max(self.version, r.VERSION_ZIP64 if wide else 0)
         mode = _MODE_SYMLINK if self.symlink else _MODE_FILE
         return (
             r.CENTRAL.pack(
@@ -157,7 +156,7 @@ class ZipWriter:
 
         Args:
             entry: From `place`.
-            pieces: The bytes; a piece stays as it is as long as one of `ocibridge.io.positioned.turns` does.
+            pieces: The bytes; a piece stays as it is as long as one of `ocibridge.io.incoming.read_pieces` does.
             kept: Bytes of them that are there already.
             mark: See `ocibridge.io.positioned.PositionedWriter`.
 
@@ -243,13 +242,13 @@ class ZipWriter:
         if len(entries) != len(self._entries) or not all(entry.done for entry in entries):
             raise ValueError("a member is not written or not listed")
         directory = b"".join(entry.central() for entry in entries)
-        directory += _end(len(entries), len(directory), self._position)
+        directory += r.end_records(len(entries), len(directory), self._position)
         self._write(self._position, directory)
         end = self._position + len(directory)
         with writing(self._path):
             # A member that was begun and given up may have left more than is needed.
             self._file.truncate(end)
-            fsync(self._file)
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file; harmless when it is closed."""
@@ -293,20 +292,6 @@ def _compress(pieces: Iterable[bytes | memoryview], size: int, method: int) -> I
         for piece in pieces:
             yield zstd.compress(piece)
         yield zstd.flush()
-
-
-def _end(count: int, size: int, offset: int) -> bytes:
-    wide = b""
-    if count >= r.MAX16 or size >= r.MAX32 or offset >= r.MAX32:
-        fields = (0, 0, count, count, size, offset)
-        wide = r.END64.pack(r.END64_SIGNATURE, r.END64.size - 12, _VERSION_ZIP64, _VERSION_ZIP64, *fields)
-        wide += r.LOCATOR.pack(r.LOCATOR_SIGNATURE, 0, offset + size, 1)
-    small = min(count, r.MAX16)
-    return wide + r.END.pack(r.END_SIGNATURE, 0, 0, small, small, min(size, r.MAX32), min(offset, r.MAX32), 0)
-
-
-def _quads(*values: int) -> bytes:
-    return b"".join(value.to_bytes(8, "little") for value in values)
 
 
 def _wrong_size(entry: Entry) -> IntegrityError:

@@ -10,7 +10,8 @@ from typing import cast
 import httpx
 
 from ...errors import IntegrityError
-from ...io.content import ByteCount, BytesContent, Content, chunks, ignore_bytes
+from ...io.content import BytesContent, Content
+from ...io.readers import ByteCount, chunks, ignore_bytes
 from ...settings import KiB
 from .options import Timeouts
 from .pace import Pace

@@ -12,9 +12,7 @@ import itertools
 import json
 import logging
 import sys
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +22,8 @@ import requests
 from oras.container import Container
 
 from ...errors import FormatError, OcibridgeError, StoreError, UsageError, writing
-from ...io.content import FileContent, Reader, chunks, fsync
+from ...io.atomic import AtomicFile
+from ...io.content import FileContent
 from ...oci import MEDIA_TYPE_MANIFEST, Descriptor, media_type_of, parse_digest, parse_json
 from ..verified import VerifiedReader
 from .auth import repository_scope
@@ -247,16 +246,9 @@ class RegistryClient(DistributionClient):
             raise self.error(self.call(container, "HEAD", "", f"looking for the blob {digest}"), found)
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, part = tempfile.mkstemp(prefix=".part.", dir=target.parent)
-        try:
-            with open(handle, "wb", buffering=0) as file, self._verified(container, digest, found) as reader:
-                _copy(reader, file, target)
-            with writing(target):
-                Path(part).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(part).unlink()
-            raise
+        with AtomicFile(target) as file, self._verified(container, digest, found) as reader:
+            file.copy(reader)
+            file.publish()
         return outfile
 
     def _verified(self, container: Container, digest: str, found: httpx.Response) -> VerifiedReader:
@@ -429,15 +421,6 @@ def _headers(response: requests.Response) -> dict[str, str]:
 def _stock_json(value: Any) -> bytes:
     # `oras.oci.Subject.from_manifest` takes the digest of this form for that of the manifest.
     return json.dumps(value, allow_nan=False).encode()
-
-
-def _copy(reader: Reader, file: io.FileIO, target: Path) -> None:
-    for view in chunks(reader):
-        with writing(target):
-            while view:
-                view = view[file.write(view) :]
-    with writing(target):
-        fsync(file)
 
 
 def _document(data: bytes, owner: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import binascii
 import json
 import re
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import AuthenticationError, FormatError, SourceError, UsageError, reading, writing
-from ...io.content import fsync
+from ...io.atomic import write_file
 from ...oci import parse_json
 from ...settings import DEFAULT_LIMITS, docker_config, podman_auth_files
 from .options import DOCKER_HUB, RegistryOptions
@@ -226,16 +225,8 @@ class CredentialFile:
         target = self.path.resolve()
         with writing(self.path):
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".config.", dir=target.parent)  # created with mode 0600
-            try:
-                with open(handle, "wb") as file:
-                    file.write(json.dumps(self.document, indent="\t", ensure_ascii=False).encode() + b"\n")
-                    fsync(file)
-                Path(name).replace(target)
-            except BaseException:
-                with suppress(OSError):
-                    Path(name).unlink()
-                raise
+        data = json.dumps(self.document, indent="\t", ensure_ascii=False).encode() + b"\n"
+        write_file(target, data, mode=0o600)
 
 
 def login_file(options: RegistryOptions) -> CredentialFile:

@@ -14,7 +14,8 @@ import httpx
 from oras.container import Container
 
 from ...errors import IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
-from ...io.content import ByteCount, Content, Reader, ignore_bytes
+from ...io.content import Content
+from ...io.readers import ByteCount, Reader, ignore_bytes
 from ...oci import (
     MEDIA_TYPE_DOCKER_INDEX,
     MEDIA_TYPE_DOCKER_MANIFEST,

@@ -14,7 +14,7 @@ from dataclasses import replace
 import httpx
 
 from ...errors import IntegrityError, NetworkError, OcibridgeError
-from ...io.content import PieceReader, Reader, fill, writable
+from ...io.readers import PieceReader, Reader, byte_view, read_full
 from ...settings import KiB, MiB
 from .host import READ_AHEAD
 from .http import Call, RegistryHTTP, check_identity, raw_body
@@ -90,7 +90,7 @@ class BlobReader(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer` with what has arrived, at least one byte before the end."""
-        target = writable(buffer)
+        target = byte_view(buffer)
         if not target:
             return 0
         while self._body is not None:
@@ -222,7 +222,7 @@ class RangedReader(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer` with what has arrived, at least one byte before the end."""
-        target = writable(buffer)
+        target = byte_view(buffer)
         while target:
             count = self._some(target)
             if count:
@@ -297,7 +297,7 @@ class RangedReader(io.RawIOBase):
                 self._active.add(reader)
             try:
                 buffer = memoryview(bytearray(end - start))
-                return buffer[: fill(reader, buffer)]
+                return buffer[: read_full(reader, buffer)]
             finally:
                 with self._lock:
                     self._active.discard(reader)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 
+from ...io.atomic import sweep
 from ...io.locks import try_lock
 from ...settings import KiB, MiB
 
@@ -16,8 +16,6 @@ FOLDER = "uploads"
 """Name of the folder with the notes, in the folder given to `UploadNote`."""
 LEAST = 64 * MiB
 """Smaller blobs are not resumed: sending them again is as fast."""
-_OLD = 7 * 24 * 60 * 60
-"""Seconds after which registries purge unfinished uploads."""
 _LONGEST = 16 * KiB
 
 
@@ -52,7 +50,7 @@ class UploadNote:
 
     def _take(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sweep(self._path.parent)
+        sweep(self._path.parent, "*")  # registries purge sooner what was not finished
         handle = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
         if not try_lock(handle, self._path):
             os.close(handle)
@@ -108,11 +106,3 @@ class UploadNote:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _sweep(folder: Path) -> None:
-    oldest = time.time() - _OLD
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...io.content import ByteCount, Content, Reader, ignore_bytes
+from ...io.content import Content
+from ...io.readers import ByteCount, Reader, ignore_bytes
 from ...oci import Descriptor, Digest, RegistryReference, parse_digest
 from ..base import BlobStream, Capabilities, Store
 from ..verified import VerifiedStore

@@ -16,7 +16,8 @@ from itertools import chain
 import httpx
 
 from ...errors import IntegrityError, NetworkError, StoreError
-from ...io.content import ByteCount, BytesContent, Concatenation, Content
+from ...io.content import BytesContent, Concatenation, Content
+from ...io.readers import ByteCount
 from ...oci import Descriptor
 from ...settings import KiB, MiB
 from ..base import BlobStream

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, OcibridgeError, SourceError
 from ocibridge.formats.zip import MemberContent, check_names, read_directory
-from ocibridge.io.content import chunks, read_all
+from ocibridge.io.content import read_all
+from ocibridge.io.readers import chunks
 from ocibridge.settings import Limits
 
 from ..build import SYMLINK, Raw, raw_zip

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ocibridge.errors import IntegrityError, NetworkError
-from ocibridge.io.content import chunks
+from ocibridge.io.readers import chunks
 from ocibridge.oci import Descriptor
 from ocibridge.settings import MiB
 from ocibridge.stores.registry import RegistryStore, download

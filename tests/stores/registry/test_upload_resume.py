@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import IntegrityError, NetworkError, StoreError
-from ocibridge.io.content import BytesContent, Reader
+from ocibridge.io.content import BytesContent
+from ocibridge.io.readers import Reader
 from ocibridge.layers import LayerStream
 from ocibridge.stores.registry import RegistryStore, distribution
 

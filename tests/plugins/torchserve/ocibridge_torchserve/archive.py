@@ -14,7 +14,8 @@ from ocibridge.formats.base import Sink
 from ocibridge.formats.check import CheckSink
 from ocibridge.formats.foldersink import FolderSink, check_stored
 from ocibridge.formats.zip import MemberContent, ZipWriter, check_names, read_directory
-from ocibridge.io.content import Content, FileContent, Reader, chunks, read_all
+from ocibridge.io.content import Content, FileContent, read_all
+from ocibridge.io.readers import Reader, chunks
 from ocibridge.io.staging import Staging
 from ocibridge.model import Model, ModelFile, ModelInfo, Role, StoredModel
 

@@ -12,27 +12,27 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import DestinationError
-from ocibridge.io.staging import Staging
-from ocibridge.io.workspace import KEEP, Workspace
+from ocibridge.io.atomic import KEEP
+from ocibridge.io.staging import Staging, StagingFolder
 
 _HOLD = (
-    "import sys; from pathlib import Path; from ocibridge.io.workspace import Workspace\n"
-    "space = Workspace(Path(sys.argv[1]), 'key'); print('held', flush=True); sys.stdin.read()"
+    "import sys; from pathlib import Path; from ocibridge.io.staging import StagingFolder\n"
+    "space = StagingFolder(Path(sys.argv[1]), 'key'); print('held', flush=True); sys.stdin.read()"
 )
 
 
 def left(dest: Path, key: str = "key", size: int = KEEP) -> Path:
     """A workspace with a file in it, as an interrupted process leaves it."""
-    space = Workspace(dest, key)
+    space = StagingFolder(dest, key)
     (space.path / "new").write_bytes(os.urandom(size))
-    assert space.worth_keeping() == (size >= KEEP)
-    space.leave()
+    space.pause()
+    assert space.path.exists() == (size >= KEEP)
     return space.path
 
 
 def test_what_was_left_is_found_again(tmp_path: Path) -> None:
     path = left(tmp_path / "x")
-    space = Workspace(tmp_path / "x", "key")
+    space = StagingFolder(tmp_path / "x", "key")
     assert space.resumed
     assert (path / "new").exists()
     assert path == tmp_path / ".x.ocibridge"
@@ -47,7 +47,7 @@ def test_what_was_left_of_something_else_goes(tmp_path: Path, key: str | None) -
     (path / "folder").mkdir()
     (path / "folder" / "file").touch()
     (path / "link").symlink_to(tmp_path)
-    space = Workspace(tmp_path / "x", key)
+    space = StagingFolder(tmp_path / "x", key)
     assert not space.resumed
     assert {child.name for child in path.iterdir()} == ({"lock"} if key is None else {"lock", "journal"})
     space.discard()
@@ -66,12 +66,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(DestinationError, match="another ocibridge is writing it; wait"):
-            Workspace(dest, "key")
+            StagingFolder(dest, "key")
         with pytest.raises(DestinationError, match="cannot write the thing: another"):
-            Workspace(dest, "key", label="the thing")
+            StagingFolder(dest, "key", label="the thing")
         process.kill()
         process.wait(30)
-    space = Workspace(dest, "key")
+    space = StagingFolder(dest, "key")
     assert space.resumed
     space.discard()
 
@@ -80,15 +80,15 @@ def test_who_waits_for_a_folder_that_goes_makes_a_new_one(tmp_path: Path, monkey
     """Between finding the folder and opening the lock, the process before removes both."""
     path = tmp_path / ".x.ocibridge"
     path.mkdir(mode=0o700)
-    check = Workspace._check_owner
+    check = StagingFolder._check_owner
 
-    def gone(self: Workspace) -> None:
-        monkeypatch.setattr(Workspace, "_check_owner", check)
+    def gone(self: StagingFolder) -> None:
+        monkeypatch.setattr(StagingFolder, "_check_owner", check)
         shutil.rmtree(path)
         check(self)
 
-    monkeypatch.setattr(Workspace, "_check_owner", gone)
-    Workspace(tmp_path / "x", "key").discard()
+    monkeypatch.setattr(StagingFolder, "_check_owner", gone)
+    StagingFolder(tmp_path / "x", "key").discard()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,7 +96,7 @@ def test_a_link_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".x.ocibridge").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DestinationError, match="is in the way, and not this user's own folder; remove it"):
-        Workspace(tmp_path / "x", "key")
+        StagingFolder(tmp_path / "x", "key")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -106,26 +106,28 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: 
     path.mkdir()
     path.chmod(0o777)
     with pytest.raises(DestinationError, match="not this user's own folder"):
-        Workspace(tmp_path / "x", "key")
+        StagingFolder(tmp_path / "x", "key")
     path.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
     with pytest.raises(DestinationError, match="not this user's own folder"):
-        Workspace(tmp_path / "x", "key")
+        StagingFolder(tmp_path / "x", "key")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DestinationError, match="no such file or directory"):
-        Workspace(tmp_path / "missing" / "x", "key")
+        StagingFolder(tmp_path / "missing" / "x", "key")
 
 
-def test_need_refuses_up_front_and_counts_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_refused_up_front_and_counts_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left(tmp_path / "x", size=4 * KEEP)
-    space = Workspace(tmp_path / "x", "key")
+    space = StagingFolder(tmp_path / "x", "key")
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=KEEP))
-    space.need(5 * KEEP)
+    space.check_free_space(5 * KEEP)
     with pytest.raises(DestinationError, match=r"it needs 6\.0 MiB, and 1\.0 MiB are free; free "):
-        space.need(6 * KEEP)
+        space.check_free_space(6 * KEEP)
     space.discard()
 
 
@@ -133,7 +135,7 @@ def test_need_refuses_up_front_and_counts_what_is_there(tmp_path: Path, monkeypa
 def test_long_names(tmp_path: Path, name: str) -> None:
     path = left(tmp_path / name)
     assert len(os.fsencode(path.name)) < 255
-    space = Workspace(tmp_path / name, "key")
+    space = StagingFolder(tmp_path / name, "key")
     assert space.resumed
     space.discard()
 
@@ -144,10 +146,12 @@ def test_full_while_leaving_loses_notes_only(tmp_path: Path, monkeypatch: pytest
     def full(_: Journal) -> None:
         raise DestinationError("it is full")
 
-    space = Workspace(tmp_path / "x", "key")
+    space = StagingFolder(tmp_path / "x", "key")
+    (space.path / "new").write_bytes(os.urandom(KEEP))
     monkeypatch.setattr(Journal, "flush", full)
-    space.leave()
-    Workspace(tmp_path / "x", "key").discard()
+    space.pause()
+    assert space.path.exists()
+    StagingFolder(tmp_path / "x", "key").discard()
 
 
 def test_what_was_moved_away_comes_back(tmp_path: Path) -> None:
@@ -155,7 +159,7 @@ def test_what_was_moved_away_comes_back(tmp_path: Path) -> None:
     path = left(tmp_path / "x")
     (path / "old").mkdir()
     (path / "old" / "precious").touch()
-    Workspace(tmp_path / "x", "other").discard()
+    StagingFolder(tmp_path / "x", "other").discard()
     assert (tmp_path / "x" / "precious").exists()
 
 
@@ -172,13 +176,13 @@ def test_a_file_that_has_its_final_name_is_not_written_again(tmp_path: Path) -> 
 
 
 def test_what_appears_while_another_process_works_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    enter = Workspace._enter
+    enter = StagingFolder._enter
 
-    def appear(self: Workspace) -> int:
+    def appear(self: StagingFolder) -> int:
         (tmp_path / "x").write_bytes(b"theirs")
         return enter(self)
 
-    monkeypatch.setattr(Workspace, "_enter", appear)
+    monkeypatch.setattr(StagingFolder, "_enter", appear)
     with pytest.raises(DestinationError, match="it exists"):
         Staging(tmp_path / "x", key="key")
     assert list(tmp_path.iterdir()) == [tmp_path / "x"]

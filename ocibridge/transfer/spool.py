@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers that notice what passes through them; closing one leaves its source open."""
+"""A blob that is kept in a file while it is read, for the process that resumes."""
 
 from __future__ import annotations
 
@@ -8,24 +8,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ..io.content import ByteCount, ForwardingReader, Reader, writable
 from ..io.positioned import PositionedWriter
+from ..io.readers import Reader, byte_view
 
 _SPOOL = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-
-class ProgressReader(ForwardingReader):
-    """A reader that tells how much was read of it; closing it leaves the source open."""
-
-    def __init__(self, reader: Reader, on_bytes: ByteCount) -> None:
-        self.source = reader
-        self._on_bytes = on_bytes
-
-    def readinto(self, buffer: object, /) -> int:
-        """Fill `buffer`, and report."""
-        count = self.source.readinto(writable(buffer)) or 0
-        self._on_bytes(count)
-        return count
 
 
 class SpooledReader(io.RawIOBase):
@@ -53,7 +39,7 @@ class SpooledReader(io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fill `buffer`, writing on the way."""
-        target = writable(buffer)
+        target = byte_view(buffer)
         count = self._reader.readinto(target) or 0
         if self._filler:
             try:

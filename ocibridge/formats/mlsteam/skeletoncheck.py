@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sinks of this format share: hashing what passes, and the metadata that everything is held against."""
+"""The metadata that the sinks of this format compare everything with."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ...errors import FormatError, IntegrityError, LimitError
-from ...io.append import check_size
-from ...io.content import BytesContent, Reader, chunks
-from ...io.positioned import turns
+from ...io.content import BytesContent
+from ...io.readers import Reader, chunks
 from ...model import StoredModel
 from ...paths import show
 from ...settings import Limits
@@ -20,50 +18,7 @@ from .skeleton import FOLDER, ORIGINAL, SKELETON, Skeleton, parse_skeleton
 DAMAGED = "the artifact is damaged or incomplete; publish the archive again"
 
 
-class Incoming:
-    """One file on its way, hashed unless its reader vouches for its sha256.
-
-    Args:
-        path: Its path.
-        size: Its length in bytes.
-        reader: Its bytes.
-        sha256: Hex sha256 that `reader` enforces, if it does.
-    """
-
-    def __init__(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
-        self._path = path
-        self._size = size
-        self._reader = reader
-        self._digest = hashlib.sha256()
-        self._vouched = sha256
-
-    @property
-    def sha256(self) -> str:
-        """Hex sha256, once the pieces are exhausted."""
-        return self._vouched or self._digest.hexdigest()
-
-    def pieces(self) -> Iterator[memoryview]:
-        """The bytes, in pieces whose lengths depend on nothing but the size.
-
-        Raises:
-            IntegrityError: (at the end) they are more or fewer than promised.
-        """
-        done = 0
-        for piece in turns(self._reader, self._size):
-            if not self._vouched:
-                self._digest.update(piece)
-            done += len(piece)
-            yield piece
-        check_size(self._path, done, self._size)
-
-    def drain(self) -> str:
-        """Read to the end; the sha256."""
-        for _ in self.pieces():
-            pass
-        return self.sha256
-
-
-class Promise:
+class SkeletonCheck:
     """What skeleton, manifest and publisher promise about what arrives.
 
     Args:
