@@ -86,7 +86,7 @@ def publish_companions(
         companion = stored_companion(fetched, store, target)
         there = store.head(companion.reference.version)
         if there != Descriptor.of(companion.data, MEDIA_TYPE_DOCKER_MANIFEST):
-            companion.publish(store)
+            companion.publish(store, session)
             made.append(str(companion.reference))
     return made
 

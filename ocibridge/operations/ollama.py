@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from ..errors import FormatError
 from ..formats.registry import format_named
-from ..layers import Encoding
+from ..layers import BuiltManifest, Encoding, ManifestPlan
 from ..model import Model, ModelFile
 from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Reference, parse_reference
 from ..settings import OLLAMA_SUFFIX
 from ..stores.base import Store
 from ..stores.content import BlobContent
+from ..transfer import publish
+from ..transfer.session import CopySession
 from .artifacts import Fetched
 from .reports import AlsoReport
 
@@ -29,10 +31,11 @@ class Companion:
     data: bytes
     reference: Reference
 
-    def publish(self, store: Store) -> AlsoReport:
+    def publish(self, store: Store, session: CopySession | None = None) -> AlsoReport:
         """Store it; the blobs that it names have to be there."""
-        done = store.push_manifest(self.data, MEDIA_TYPE_DOCKER_MANIFEST, self.reference.tag)
-        return AlsoReport(kind="ollama", reference=str(self.reference), digest=done.digest)
+        built = BuiltManifest(self.data, MEDIA_TYPE_DOCKER_MANIFEST, b"", None, ())
+        done = publish(ManifestPlan((), lambda _: built), store, self.reference.tag, session=session)
+        return AlsoReport(kind="ollama", reference=str(self.reference), digest=done.manifest.digest)
 
 
 def companion(model: Model, target: Reference) -> Companion:

@@ -108,14 +108,14 @@ def push(
             plan,
             store,
             reference.version,
-            concurrency=options.concurrency,
             session=session,
+            concurrency=options.concurrency,
             progress=progress,
             mount_from=[home, *mounts] if home else mounts,
             cache=digests,
             known=partial(stored_layers, store, reference),
         )
-        extra = [beside.publish(store)] if beside else []
+        extra = [beside.publish(store, session)] if beside else []
         if image:
             near = {} if home else {file.path: file.content for file in model.files}
             extra.append(

@@ -19,9 +19,12 @@ from ocibridge.model import Model, ModelFile, Role
 from ocibridge.oci import Descriptor
 from ocibridge.settings import SMALL_FILE
 from ocibridge.stores.layout import LayoutStore
+from ocibridge.stores.registry import RegistryStore
 from ocibridge.transfer import Progress, Task, publish, restore
+from ocibridge.transfer.session import CopySession
 
 from ..dialects.models import SMALL, file
+from .graphs import Logged
 
 
 class Recording(Progress):
@@ -226,3 +229,36 @@ def test_colliding_paths_of_two_layers_are_refused(store: LayoutStore) -> None:
     with pytest.raises(FormatError, match="collides"):
         restore(artifact.layers, store, sink)
     assert not sink.committed
+
+
+def test_what_the_target_was_wrongly_believed_to_have_is_brought(tmp_path: Path) -> None:
+    class Strict(LayoutStore):
+        def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:
+            manifest = parse_manifest(data, "it")
+            if not all(self.has_blob(each) for each in (manifest.config, *manifest.layers)):
+                raise StoreError("a blob is unknown", code="MANIFEST_BLOB_UNKNOWN")
+            return super().push_manifest(data, media_type, tag)
+
+    plan = plan_manifest(SMALL, PlanOptions())
+    done = publish(plan, LayoutStore(tmp_path / "other", create=True), "v1")
+    store, session = Strict(tmp_path / "layout", create=True), CopySession()
+    for layer in done.layers:
+        session.presence(store, layer.descriptor.digest).homes[store.name] = store
+    assert publish(plan, store, "v1", session=session).manifest == done.manifest
+    assert store.tags() == ["v1"]
+
+
+def test_a_push_to_a_new_repository_asks_for_no_small_blob(there: Logged, target: RegistryStore) -> None:
+    session = CopySession()
+    there.asked(target)
+    done = publish(plan_manifest(SMALL, PlanOptions()), target, "v1", session=session)
+    blobs = 1 + len({each.descriptor.digest for each in done.layers})
+    assert there.asked(target) == {
+        "GET tags 404": 1,
+        "POST uploads 202": blobs,
+        "PUT uploads 201": blobs,
+        "PUT manifests 201": 1,
+    }
+    # What the session knows of is neither asked for nor sent again.
+    publish(plan_manifest(SMALL, PlanOptions()), target, "v2", session=session)
+    assert there.asked(target) == {"PUT manifests 201": 1}

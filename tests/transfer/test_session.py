@@ -52,7 +52,7 @@ def test_other_platforms_of_an_index_that_is_there_are_brought(tmp_path: Path) -
 
 
 def test_the_same_manifest_and_the_same_list_of_referrers_are_written_by_one_at_a_time(tmp_path: Path) -> None:
-    shared, busy, clashes, pushed = CopySession(), threading.Lock(), [], []
+    session, busy, clashes, pushed = CopySession(), threading.Lock(), [], []
 
     def work(digest: str) -> None:
         if not busy.acquire(blocking=False):
@@ -65,7 +65,7 @@ def test_the_same_manifest_and_the_same_list_of_referrers_are_written_by_one_at_
     with LayoutStore(tmp_path / "a", create=True) as target, ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda number: shared.push(
+                lambda number: session.push(
                     target, f"sha256:{number % 4}", "sha256:subject", None, lambda: work(str(number % 4))
                 ),
                 range(16),
@@ -100,8 +100,8 @@ def test_many_roots_at_once_have_few_threads_each(
 
     monkeypatch.setattr(CopyEngine, "_threads", counted)
     monkeypatch.setattr(CopyEngine, "_plan_blob", move)
-    shared = CopySession()
+    session = CopySession()
     with ThreadPoolExecutor(roots) as pool:
-        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), shared).plan, f"v{n}") for n in range(roots)]
+        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), session).plan, f"v{n}") for n in range(roots)]
         assert all(job.result().present == blobs + 1 for job in jobs)
     assert most <= 2 * CONCURRENCY

@@ -11,7 +11,7 @@ from ocibridge.errors import LimitError, StoreError
 from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Index, RegistryReference
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryStore
-from ocibridge.transfer import copygraph as carry
+from ocibridge.transfer import copygraph
 from ocibridge.transfer.copygraph import CopyOptions, GraphCopier
 from ocibridge.transfer.session import CopySession
 
@@ -46,8 +46,8 @@ def test_referrers_and_what_refers_to_them(source: RegistryStore, target: Regist
     signature = referrer(descriptor(sbom), "signature", "application/vnd.example.signature")
     for each in (sbom, signature):
         each.push(source, None)
-    carried = GraphCopier(source, target).copy("v1", "v1")
-    assert (carried.referrers, carried.manifests, carried.copied) == (2, 3, 4)
+    copied = GraphCopier(source, target).copy("v1", "v1")
+    assert (copied.referrers, copied.manifests, copied.copied) == (2, 3, 4)
     assert listed(target, model.digest) == {sbom.digest}
     assert listed(target, sbom.digest) == {signature.digest}
     signature.assert_in(target, signature.digest)
@@ -67,8 +67,8 @@ def test_referrers_of_what_an_index_lists(source: RegistryStore, target: Registr
     # Again, though the target has the root, all manifests are looked at.
     late = referrer(descriptor(two), "late")
     late.push(source, None)
-    carried = GraphCopier(source, target).copy("v1", "v1")
-    assert (carried.referrers, carried.manifests) == (4, 1)
+    copied = GraphCopier(source, target).copy("v1", "v1")
+    assert (copied.referrers, copied.manifests) == (4, 1)
     assert listed(target, two.digest) == {sboms[2].digest, late.digest}
 
 
@@ -108,10 +108,10 @@ def test_what_the_target_lists_is_not_read_again(
 ) -> None:
     referrer(descriptor(model)).push(source, None)
     GraphCopier(source, target).copy("v1", "v1")
-    shared = CopySession()
-    shared.is_new(target)
+    session = CopySession()
+    session.is_new(target)
     here.asked(source), there.asked(target)
-    assert GraphCopier(source, target, session=shared).copy("v1", "v1").referrers == 1
+    assert GraphCopier(source, target, session=session).copy("v1", "v1").referrers == 1
     # The root, its list and the list of its referrer.
     assert here.asked(source) == {"GET manifests 200": 2, "GET manifests 404": 1}
     assert there.asked(target) == {"HEAD manifests 200": 1, "GET referrers 404": 1, "GET manifests 200": 1}
@@ -140,8 +140,8 @@ def test_only_artifact_types_that_are_wanted(source: RegistryStore, target: Regi
 
 def test_no_referrers_where_none_are_wanted(source: RegistryStore, target: RegistryStore, model: Sample) -> None:
     referrer(descriptor(model)).push(source, None)
-    carried = GraphCopier(source, target, CopyOptions(referrers=False, digest_tags=True)).copy("v1", "v1")
-    assert (carried.referrers, carried.manifests, carried.tags) == (0, 1, ("v1",))
+    copied = GraphCopier(source, target, CopyOptions(referrers=False, digest_tags=True)).copy("v1", "v1")
+    assert (copied.referrers, copied.manifests, copied.tags) == (0, 1, ("v1",))
     assert target.head(dashed(model.digest)) is None
 
 
@@ -153,9 +153,9 @@ def test_what_is_listed_and_no_referrer_is_left_out(
     index = Index(manifests=[stranger.push(source, None), gone])
     source.push_manifest(index.to_json(), MEDIA_TYPE_INDEX, dashed(model.digest))
     source.delete(gone.digest)
-    carried = GraphCopier(source, target).copy("v1", "v1")
-    assert carried.referrers == 0
-    assert carried.warnings == (
+    copied = GraphCopier(source, target).copy("v1", "v1")
+    assert copied.referrers == 0
+    assert copied.warnings == (
         f"{source.name} lists {stranger.digest} as a referrer of {model.digest}, which it is not: it was left out",
         f"{source.name} lists {gone.digest} as a referrer, and lacks it",
     )
@@ -166,8 +166,8 @@ def test_a_list_that_is_none(source: RegistryStore, target: RegistryStore, model
     # Another tool has put an artifact under the fallback tag: it goes along as it is.
     other = sample(b"other")
     other.push(source, dashed(model.digest))
-    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
-    assert carried.tags == (dashed(model.digest), "v1")
+    copied = GraphCopier(source, target, TAGS).copy("v1", "v1")
+    assert copied.tags == (dashed(model.digest), "v1")
     other.assert_in(target, dashed(model.digest))
 
 
@@ -190,9 +190,9 @@ def test_a_list_that_cannot_be_read_is_left_out(target: RegistryStore) -> None:
             server.on("GET", f"/v2/r/blobs/{blob.digest}", Reply(200, data))
         server.on("GET", f"/v2/r/referrers/{made.digest}", Reply(200, b"[]", {"Content-Type": MEDIA_TYPE_INDEX}))
         with RegistryStore(RegistryReference(server.host, "r")) as source:
-            carried = GraphCopier(source, target).copy("v1", "v1")
-    assert len(carried.warnings) == 1
-    assert f"the list of what refers to {made.digest} cannot be read and was left out" in carried.warnings[0]
+            copied = GraphCopier(source, target).copy("v1", "v1")
+    assert len(copied.warnings) == 1
+    assert f"the list of what refers to {made.digest} cannot be read and was left out" in copied.warnings[0]
     made.assert_in(target, "v1")
 
 
@@ -205,10 +205,10 @@ def test_cosign_tags_and_any_other_of_a_digest(source: RegistryStore, target: Re
     nested = sample(b"nested")
     nested.push(source, dashed(made[0].digest) + ".sig")
     sample(b"foreign").push(source, "sha256-" + "0" * 64 + ".sig")
-    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
+    copied = GraphCopier(source, target, TAGS).copy("v1", "v1")
     wanted = {*tags, dashed(made[0].digest) + ".sig", "v1"}
-    assert set(carried.tags) == set(target.tags()) == wanted
-    assert carried.tags[-1] == "v1"
+    assert set(copied.tags) == set(target.tags()) == wanted
+    assert copied.tags[-1] == "v1"
     again = GraphCopier(source, target, TAGS).copy("v1", "v1")
     assert again.manifests == 0
     assert set(again.tags) == set(tags) | {"v1"}
@@ -222,8 +222,8 @@ def test_what_is_in_both_places_moves_once(
     tag = dashed(model.digest) + ".sig"
     signature.push(source, tag)
     here.asked(source)
-    carried = GraphCopier(source, target, TAGS).copy("v1", "v1")
-    assert (carried.copied, carried.manifests, carried.referrers) == (3, 2, 1)
+    copied = GraphCopier(source, target, TAGS).copy("v1", "v1")
+    assert (copied.copied, copied.manifests, copied.referrers) == (3, 2, 1)
     assert here.asked(source)["GET blobs 200"] == 3
     assert listed(target, model.digest) == {signature.digest}
     assert target.tags() == sorted([dashed(model.digest), tag, "v1"])
@@ -239,8 +239,8 @@ def test_without_a_list_of_tags_the_usual_ones_are_asked_for(
     for suffix in (".sbom", ".other"):
         sample(suffix.encode()).push(source, dashed(model.digest) + suffix)
     with Untold(RegistryReference(source.host.name, source.container.repository)) as untold:
-        carried = GraphCopier(untold, target, TAGS).copy("v1", "v1")
-    assert carried.tags == (dashed(model.digest) + ".sbom", "v1")
+        copied = GraphCopier(untold, target, TAGS).copy("v1", "v1")
+    assert copied.tags == (dashed(model.digest) + ".sbom", "v1")
 
 
 def test_a_registry_with_the_api(target: RegistryStore, tmp_path: Path) -> None:
@@ -272,9 +272,9 @@ def test_chains_of_referrers_end(
     last = descriptor(model)
     for number in range(4):
         last = referrer(last, str(number)).push(source, None)
-    monkeypatch.setattr(carry, "REFERRER_DEPTH", 3)
+    monkeypatch.setattr(copygraph, "REFERRER_DEPTH", 3)
     with pytest.raises(LimitError, match="more than 3 manifests refer to one another in a row"):
         GraphCopier(source, target).copy("v1", "v1")
     assert target.head("v1") is None
-    monkeypatch.setattr(carry, "REFERRER_DEPTH", 5)
+    monkeypatch.setattr(copygraph, "REFERRER_DEPTH", 5)
     assert GraphCopier(source, target).copy("v1", "v1").referrers == 4

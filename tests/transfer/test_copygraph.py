@@ -32,8 +32,8 @@ ONE = CopyOptions(concurrency=1)
 BARE = CopyOptions(concurrency=1, referrers=False)
 
 
-def moved(carried: CopyResult) -> tuple[int, int, int, int]:
-    return carried.copied, carried.mounted, carried.present, carried.manifests
+def moved(copied: CopyResult) -> tuple[int, int, int, int]:
+    return copied.copied, copied.mounted, copied.present, copied.manifests
 
 
 def test_a_new_repository_is_asked_nothing_a_blob(
@@ -42,7 +42,7 @@ def test_a_new_repository_is_asked_nothing_a_blob(
     model = sample(b"one", b"two", b"one", b"")
     model.push(source, "v1")
     here.asked(source), there.asked(target)
-    carried = GraphCopier(source, target, BARE).copy("v1", "v1")
+    copied = GraphCopier(source, target, BARE).copy("v1", "v1")
     # Blobs: the config and three different layers.
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 4}
     assert there.asked(target) == {
@@ -51,17 +51,17 @@ def test_a_new_repository_is_asked_nothing_a_blob(
         "PUT uploads 201": 4,
         "PUT manifests 201": 1,
     }
-    assert moved(carried) == (4, 0, 0, 1)
-    assert (carried.copied_bytes, carried.descriptor.digest, carried.tags) == (8, model.digest, ("v1",))
+    assert moved(copied) == (4, 0, 0, 1)
+    assert (copied.copied_bytes, copied.descriptor.digest, copied.tags) == (8, model.digest, ("v1",))
     model.assert_in(target, "v1")
 
 
 def test_the_requests_of_a_copy(here: Logged, there: Logged, source: RegistryStore, target: RegistryStore) -> None:
     for tag, word in (("v1", b"one"), ("v2", b"two"), ("v3", b"three")):
         sample(word, b"both").push(source, tag)
-    shared = CopySession()
+    session = CopySession()
     here.asked(source), there.asked(target)
-    GraphCopier(source, target, ONE, shared).copy("v1", "v1")
+    GraphCopier(source, target, ONE, session).copy("v1", "v1")
     # The one GET of a manifest that is not there: whether anything refers to the artifact.
     assert here.asked(source) == {
         "GET manifests 200": 1,
@@ -75,13 +75,13 @@ def test_the_requests_of_a_copy(here: Logged, there: Logged, source: RegistrySto
         "PUT uploads 201": 3,
         "PUT manifests 201": 1,
     }
-    GraphCopier(source, target, ONE, shared).copy("v2", "v2")
+    GraphCopier(source, target, ONE, session).copy("v2", "v2")
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 1, "GET manifests 404": 1}
     assert there.asked(target) == {"POST uploads 202": 1, "PUT uploads 201": 1, "PUT manifests 201": 1}
     # Another run, to a repository that has something.
-    shared = CopySession()
-    shared.listed(source, ["v1", "v2", "v3"])
-    GraphCopier(source, target, ONE, shared).copy("v3", "v3")
+    session = CopySession()
+    session.listed(source, ["v1", "v2", "v3"])
+    GraphCopier(source, target, ONE, session).copy("v3", "v3")
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 1}
     assert there.asked(target) == {
         "GET tags 200": 1,
@@ -99,12 +99,12 @@ def test_what_is_in_step_costs_two_requests(
 ) -> None:
     sample(b"one").push(source, "v1")
     GraphCopier(source, target, BARE).copy("v1", "v1")
-    shared = CopySession()
-    shared.is_new(target)
+    session = CopySession()
+    session.is_new(target)
     here.asked(source), there.asked(target)
-    carried = GraphCopier(source, target, BARE, shared).copy("v1", "v1")
-    assert moved(carried) == (0, 0, 2, 0)
-    assert carried.tags == ("v1",)
+    copied = GraphCopier(source, target, BARE, session).copy("v1", "v1")
+    assert moved(copied) == (0, 0, 2, 0)
+    assert copied.tags == ("v1",)
     assert here.asked(source) == {"GET manifests 200": 1}
     assert there.asked(target) == {"HEAD manifests 200": 1}
 
@@ -114,10 +114,10 @@ def test_within_one_registry_no_byte_of_a_blob_moves(here: Logged, open_store: M
     model = sample(b"one", bytes(2 * MiB))
     model.push(source, "v1")
     here.asked(source)
-    carried = GraphCopier(source, target, BARE).copy("v1", "v1")
+    copied = GraphCopier(source, target, BARE).copy("v1", "v1")
     asked = here.asked(target)
     model.assert_in(target, "v1")
-    assert moved(carried) == (0, 3, 0, 1)
+    assert moved(copied) == (0, 3, 0, 1)
     assert asked == {"GET manifests 200": 1, "GET tags 404": 1, "mount 201": 3, "PUT manifests 201": 1}
     # A new tag in the same repository is a manifest.
     here.asked(target)
@@ -138,12 +138,12 @@ def test_what_one_repository_got_is_mounted_into_the_next(
     model = sample(b"one", b"two")
     model.push(source, "v1")
     seen: list[tuple[str, str]] = []
-    shared = CopySession(on_blob=lambda digest, size, name, action: seen.append((name, action)))
+    session = CopySession(on_blob=lambda digest, size, name, action: seen.append((name, action)))
     first, second = open_store(there), open_store(there)
-    GraphCopier(source, first, BARE, shared).copy("v1", "v1")
+    GraphCopier(source, first, BARE, session).copy("v1", "v1")
     here.asked(source)
-    carried = GraphCopier(source, second, BARE, shared).copy("v1", "v1")
-    assert moved(carried) == (0, 3, 0, 1)
+    copied = GraphCopier(source, second, BARE, session).copy("v1", "v1")
+    assert moved(copied) == (0, 3, 0, 1)
     assert "GET blobs 200" not in here.asked(source)
     model.assert_in(second, "v1")
     assert Counter(seen) == {(first.name, "copied"): 3, (second.name, "mounted"): 3}
@@ -153,12 +153,12 @@ def test_a_mount_that_is_refused_becomes_an_upload(there: Logged, source: Regist
     model = sample(b"one", b"two", b"three", b"four")
     model.push(source, "v1")
     first, second = open_store(there), open_store(there)
-    shared = CopySession()
+    session = CopySession()
     for blob, _ in model.blobs:
-        shared.presence(second, blob.digest).homes[first.name] = first  # which is not so
+        session.presence(second, blob.digest).homes[first.name] = first  # which is not so
     there.asked(second)
-    carried = GraphCopier(source, second, BARE, shared).copy("v1", "v1")
-    assert moved(carried) == (5, 0, 0, 1)
+    copied = GraphCopier(source, second, BARE, session).copy("v1", "v1")
+    assert moved(copied) == (5, 0, 0, 1)
     model.assert_in(second, "v1")
     # Three in a row are enough to see that it does not work.
     assert there.asked(second)["mount 202"] == 3
@@ -170,16 +170,16 @@ def test_blobs_of_a_run_move_once_however_many_threads_want_them(
     for number in range(8):
         sample(b"both", str(number).encode()).push(source, f"v{number}")
     seen: list[tuple[str, str]] = []
-    shared = CopySession(on_blob=lambda digest, size, name, action: seen.append((digest, action)))
+    session = CopySession(on_blob=lambda digest, size, name, action: seen.append((digest, action)))
     start = threading.Barrier(8)
 
-    def carry(number: int) -> CopyResult:
+    def copy(number: int) -> CopyResult:
         start.wait(10)
-        return GraphCopier(source, target, ONE, shared).copy(f"v{number}", f"v{number}")
+        return GraphCopier(source, target, ONE, session).copy(f"v{number}", f"v{number}")
 
     here.asked(source)
     with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(carry, range(8)))
+        done = list(pool.map(copy, range(8)))
     assert sum(each.copied for each in done) == 10
     assert sum(each.present for each in done) == 14
     assert here.asked(source)["GET blobs 200"] == 10
@@ -192,9 +192,9 @@ def test_blobs_that_a_journal_names_are_asked_for(there: Logged, source: Registr
     for blob, data in model.blobs:
         target.push_blob(blob, BytesContent(data))
     there.asked(target)
-    noted = {(target.name, blob.digest) for blob, _ in model.blobs}
-    carried = GraphCopier(source, target, BARE, CopySession(journalled=noted)).copy("v1", "v1")
-    assert moved(carried) == (0, 0, 2, 1)
+    journalled = {(target.name, blob.digest) for blob, _ in model.blobs}
+    copied = GraphCopier(source, target, BARE, CopySession(journalled=journalled)).copy("v1", "v1")
+    assert moved(copied) == (0, 0, 2, 1)
     assert there.asked(target) == {"GET tags 404": 1, "HEAD blobs 200": 2, "PUT manifests 201": 1}
 
 
@@ -206,9 +206,9 @@ def test_blobs_that_a_journal_names_elsewhere_in_the_registry_are_mounted(
     model.push(source, "v1")
     for blob, data in model.blobs:
         other.push_blob(blob, BytesContent(data))
-    noted = {(other.name, blob.digest) for blob, _ in model.blobs}
-    shared = CopySession(journalled=noted, opened={other.name: other}.__getitem__)
-    assert moved(GraphCopier(source, target, BARE, shared).copy("v1", "v1")) == (0, 2, 0, 1)
+    journalled = {(other.name, blob.digest) for blob, _ in model.blobs}
+    session = CopySession(journalled=journalled, opened={other.name: other}.__getitem__)
+    assert moved(GraphCopier(source, target, BARE, session).copy("v1", "v1")) == (0, 2, 0, 1)
     model.assert_in(target, "v1")
 
 
@@ -232,8 +232,8 @@ def test_an_index_comes_with_all_below_it(source: RegistryStore, target: Registr
     one, two = sample(b"one", b"both"), sample(b"two", b"both")
     inner = push_index(source, [two.push(source, None)], None)
     push_index(source, [one.push(source, None), inner], "v1")
-    carried = GraphCopier(source, target).copy("v1", "v1")
-    assert moved(carried) == (4, 0, 0, 4)
+    copied = GraphCopier(source, target).copy("v1", "v1")
+    assert moved(copied) == (4, 0, 0, 4)
     one.assert_in(target, one.digest)
     two.assert_in(target, two.digest)
     assert target.resolve("v1") == source.resolve("v1")
@@ -246,8 +246,8 @@ def test_chosen_platforms_make_a_sparse_index(source: RegistryStore, target: Reg
     )
     options = CopyOptions(platforms=("linux/arm64",))
     layout = LayoutStore(tmp_path / "layout", create=True)
-    carried = GraphCopier(source, layout, options).copy("v1", "v1")
-    assert moved(carried) == (2, 0, 0, 2)
+    copied = GraphCopier(source, layout, options).copy("v1", "v1")
+    assert moved(copied) == (2, 0, 0, 2)
     assert layout.resolve("v1").digest == index.digest
     assert layout.head(two.digest) is not None
     assert layout.head(one.digest) is None
@@ -269,16 +269,16 @@ def test_a_subject_that_is_not_there_is_worth_a_word(source: RegistryStore, targ
     subject = Descriptor.of(gone.manifest, MEDIA_TYPE_MANIFEST)
     sbom = referrer(subject)
     sbom.push(source, "v1")
-    carried = GraphCopier(source, target).copy("v1", "v1")
-    assert carried.warnings == (f"{source.name} lacks the manifest {gone.digest}, which {sbom.digest} refers to",)
+    copied = GraphCopier(source, target).copy("v1", "v1")
+    assert copied.warnings == (f"{source.name} lacks the manifest {gone.digest}, which {sbom.digest} refers to",)
     sbom.assert_in(target, "v1")
 
 
 def test_a_digest_is_copied_without_a_tag(source: RegistryStore, target: RegistryStore) -> None:
     model = sample(b"one")
     model.push(source, "v1")
-    carried = GraphCopier(source, target).copy(model.digest)
-    assert carried.tags == ()
+    copied = GraphCopier(source, target).copy(model.digest)
+    assert copied.tags == ()
     model.assert_in(target, model.digest)
     assert target.head("v1") is None
 
@@ -287,11 +287,11 @@ def test_two_tags_of_one_root_cost_one_copy(there: Logged, source: RegistryStore
     model = sample(b"one")
     referrer(model.push(source, "v1")).push(source, None)
     model.push(source, "latest")
-    shared = CopySession()
-    GraphCopier(source, target, ONE, shared).copy("v1", "v1")
+    session = CopySession()
+    GraphCopier(source, target, ONE, session).copy("v1", "v1")
     there.asked(target)
-    carried = GraphCopier(source, target, ONE, shared).copy("latest", "latest")
-    assert moved(carried) == (0, 0, 2, 1)
+    copied = GraphCopier(source, target, ONE, session).copy("latest", "latest")
+    assert moved(copied) == (0, 0, 2, 1)
     assert there.asked(target) == {"PUT manifests 201": 1}
 
 
@@ -335,12 +335,12 @@ def test_what_was_believed_wrongly_is_found_out(source: RegistryStore, target: R
     one, two = sample(b"one", b"both"), sample(b"two", b"both")
     one.push(source, "v1")
     two.push(source, "v2")
-    shared = CopySession()
-    GraphCopier(source, target, BARE, shared).copy("v1", "v1")
+    session = CopySession()
+    GraphCopier(source, target, BARE, session).copy("v1", "v1")
     _delete_blob(target, one.blobs[2][0])
-    carried = GraphCopier(source, target, BARE, shared).copy("v2", "v2")
+    copied = GraphCopier(source, target, BARE, session).copy("v2", "v2")
     two.assert_in(target, "v2")
-    assert carried.manifests == 1
+    assert copied.manifests == 1
 
 
 def _delete_blob(store: RegistryStore, blob: Descriptor) -> None:
@@ -355,14 +355,14 @@ def test_missing_says_what_would_move(there: Logged, source: RegistryStore, open
     one, two = sample(b"one", b"both"), sample(b"two", b"both")
     referrer(one.push(source, "v1")).push(source, None)
     two.push(source, "v2")
-    shared = CopySession()
+    session = CopySession()
     there.asked(first)
-    foreseen = [GraphCopier(source, first, ONE, shared).plan(tag, tag) for tag in ("v1", "v2")]
-    foreseen.append(GraphCopier(source, second, ONE, shared).plan("v2", "v2"))
+    foreseen = [GraphCopier(source, first, ONE, session).plan(tag, tag) for tag in ("v1", "v2")]
+    foreseen.append(GraphCopier(source, second, ONE, session).plan("v2", "v2"))
     assert set(there.asked(first)) == {"GET tags 404"}
-    shared = CopySession()
-    done = [GraphCopier(source, first, ONE, shared).copy(tag, tag) for tag in ("v1", "v2")]
-    done.append(GraphCopier(source, second, ONE, shared).copy("v2", "v2"))
+    session = CopySession()
+    done = [GraphCopier(source, first, ONE, session).copy(tag, tag) for tag in ("v1", "v2")]
+    done.append(GraphCopier(source, second, ONE, session).copy("v2", "v2"))
     assert foreseen == done
     assert [moved(each) for each in done] == [(4, 0, 0, 2), (1, 0, 2, 1), (0, 3, 0, 1)]
 
@@ -421,8 +421,8 @@ def test_a_root_can_be_refused_before_anything_moves(
 def test_the_throttle_hears_of_every_byte(source: RegistryStore, target: RegistryStore) -> None:
     sample(b"one", bytes(MiB)).push(source, "v1")
     counts: list[int] = []
-    carried = GraphCopier(source, target, session=CopySession(throttle=counts.append)).copy("v1", "v1")
-    assert sum(counts) == carried.copied_bytes == MiB + 5
+    copied = GraphCopier(source, target, session=CopySession(throttle=counts.append)).copy("v1", "v1")
+    assert sum(counts) == copied.copied_bytes == MiB + 5
 
 
 def test_a_line_that_breaks_is_taken_up_where_it_broke(target: RegistryStore) -> None:
@@ -461,8 +461,8 @@ def test_layouts_and_archives(source: RegistryStore, target: RegistryStore, tmp_
         assert second.tags() == ["v2"]
         assert moved(GraphCopier(first, second).copy("v1", "v2")) == (0, 0, 3, 0)
     with opened("b", False) as second:
-        carried = GraphCopier(second, target).copy("v2", "v3")
-        assert (carried.copied, carried.referrers) == (4, 1)
+        copied = GraphCopier(second, target).copy("v2", "v3")
+        assert (copied.copied, copied.referrers) == (4, 1)
     model.assert_in(target, "v3")
     sbom.assert_in(target, sbom.digest)
     assert [each.digest for each in target.referrers(model.digest)] == [sbom.digest]
