@@ -12,8 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
+from .counts import Counts
 from .output import human_size, human_time, printable
-from .progress import Counts
 
 MOST = 8
 """Tasks on the screen; the others are a number."""

@@ -19,7 +19,7 @@ from .storepool import StorePool
 if TYPE_CHECKING:
     from ..operations.artifacts import Fetched
     from ..operations.reports import ConvertReport
-    from .jobs.job import Entry
+    from .jobs.entry import Entry
 
 COMPANIONS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
 """What the tags of a model's companions have after its own."""

@@ -12,7 +12,8 @@ from ..errors import OcibridgeError, UsageError
 from .jobs.schedule import next_run
 
 if TYPE_CHECKING:
-    from .jobs.job import Entry, Job
+    from .jobs.entry import Entry
+    from .jobs.job import Job
 
 _NAP = 60.0
 """Seconds after which the clock is looked at again: it may have been set meanwhile."""

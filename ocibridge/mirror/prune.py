@@ -25,7 +25,7 @@ from .storepool import StorePool
 from .work import backup_tag, failure
 
 if TYPE_CHECKING:
-    from .jobs.job import Entry
+    from .jobs.entry import Entry
 
 _UNSUPPORTED = (400, 405, 501)
 """How registries say that they cannot delete manifests."""

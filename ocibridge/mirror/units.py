@@ -20,7 +20,8 @@ from .storepool import StorePool
 from .work import Unit, failure
 
 if TYPE_CHECKING:
-    from .jobs.job import Entry, Job
+    from .jobs.entry import Entry
+    from .jobs.job import Job
 
 LISTINGS = 8
 """Repositories whose tags are listed at the same time."""

@@ -26,7 +26,8 @@ from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
 from .storepool import StorePool
 
 if TYPE_CHECKING:
-    from .jobs.job import Entry, Job
+    from .jobs.entry import Entry
+    from .jobs.job import Job
 
 ROUNDS = 3
 """How often a tag is copied again because it was moved at the source meanwhile."""

@@ -198,8 +198,8 @@ words = st.one_of(
 @example(argv=["inspect", "\udcff"])
 def test_no_arguments_make_a_traceback(argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for verb in ("push", "pull", "inspect", "verify"):
-        monkeypatch.setattr(f"ocibridge.operations.{verb}.open_store", _no_network)
+    for module in ("operations.push", "operations.pull", "operations.verify", "stores.opening"):
+        monkeypatch.setattr(f"ocibridge.{module}.open_store", _no_network)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(argv)

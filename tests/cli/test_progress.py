@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from ocibridge.cli.bars import Bars
-from ocibridge.cli.progress import Counts, JsonLines, PlainLines, shown
+from ocibridge.cli.counts import Counts
+from ocibridge.cli.progress import JsonLines, PlainLines, shown
 from ocibridge.transfer import Progress, Task
 
 MiB = 1024 * 1024

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.jobs.job import Entry, Job
+from ocibridge.mirror.jobs.entry import Entry
+from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.jobs.yamlfile import YamlError
 
 SYNC = """\

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocibridge.mirror.jobs.entry import Entry
 from ocibridge.mirror.jobs.filters import (
     Pair,
     Traits,
@@ -20,7 +21,6 @@ from ocibridge.mirror.jobs.filters import (
     select_tags,
     wants_model,
 )
-from ocibridge.mirror.jobs.job import Entry
 from ocibridge.oci import LayoutReference, RegistryReference
 
 from .jobs import entry, load

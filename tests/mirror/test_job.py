@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from ocibridge.errors import SourceError
 from ocibridge.mirror.jobs.amounts import parse_rate
-from ocibridge.mirror.jobs.job import Job, Pruning
+from ocibridge.mirror.jobs.entry import Pruning
+from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.jobs.places import RegistryPlace
 from ocibridge.oci import LayoutReference, RegistryReference
 from ocibridge.operations.values import parse_size

@@ -6,15 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ...errors import InvalidReference, human_size
 from ...oci import Reference, parse_reference
+from .entry import Entry
+from .jobfile import NameFilter, TagFilter
 from .places import RegistryPlace
-
-if TYPE_CHECKING:
-    from .job import Entry
-    from .jobfile import NameFilter, TagFilter
 
 _DIGEST_TAG = re.compile(r"sha256-[0-9a-f]{64}", re.ASCII)
 

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ...oci import Reference, RegistryReference
+from .entry import Entry
 from .filters import passes, select_repositories, select_tags
 from .places import RegistryPlace, canonical_host, canonical_name
-
-if TYPE_CHECKING:
-    from .job import Entry
 
 _PROBES = ("x", "x/y", "library/x")
 """Names that stand for those of any repository below a prefix."""
