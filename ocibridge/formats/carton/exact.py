@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, UsageError, writing
-from ...io.content import Content, FileContent
+from ...io.content import FileContent
 from ...io.incoming import IncomingFile
-from ...io.positioned import append_file, resumable_file
+from ...io.positioned import append_file
 from ...io.readers import Reader, chunks
-from ...io.staging import Staging
 from ...model import FileEntry, Model, ModelFile, Role
 from ...paths import show
-from ..base import Sink, StoredModel
+from ..base import StoredModel
 from ..check import CheckSink
+from ..onefile import OneFileSink
 from .names import EXACT
 from .options import CartonReadOptions, CartonWriteOptions
 from .reader import read_carton
@@ -71,7 +69,7 @@ def check_files(model: Model, owner: str) -> None:
             )
 
 
-class ExactSink(Sink):
+class ExactSink(OneFileSink):
     """Writes a carton that was carried whole: the same file again, or unpacked into a folder.
 
     Unpacking needs room for the archive and the folder; the archive lies beside `dest` until then.
@@ -95,35 +93,17 @@ class ExactSink(Sink):
             )
         self._stored = _only_file(stored, str(dest))
         self._options = options
-        self._packed = options.packed is not False
-        part = "" if self._packed else "archive"
-        self._staging = Staging(
-            dest, suffix=".part", force=options.force, empty=not self._packed, key=options.key, part=part
-        )
-        self._kept = 0
-        self.journal = self._staging.journal
+        super().__init__(dest, stored, options, unpacks=options.packed is False)
 
-    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
-        """Take the archive; see `Sink.write`."""
-        mark = partial(self.journal.mark, path) if self.journal else None
-        _spool(self._stored, self._staging.temp, path, size, reader, self._kept, mark)
-
-    def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
-        """Take over the start of the archive; see `Sink.resume_file`."""
-        found = resumable_file(self._staging.temp, path, size, whole, self.journal)
-        self._kept = found.size if found else 0
-        return found
-
-    def discard(self, paths: Sequence[str]) -> None:
-        """Let the archive arrive again; see `Sink.discard`."""
-        self._kept = 0
+    def check(self) -> str | None:
+        """Check every file inside."""
+        return self._proven().identity
 
     def commit(self) -> str | None:
         """Check every file inside, and give the file or the folder its final name."""
-        model = _proven(self._stored, self._staging.temp, str(self._staging.dest), self._options)
-        if self._packed:
-            self._staging.publish_file()
-            return model.identity
+        if self._options.packed is not False:
+            return super().commit()
+        model = self._proven()
         with CartonFolderSink(self._staging.dest, _stored_of(model), replace(self._options, key=None)) as folder:
             for file in model.files:
                 with file.content.open() as reader:
@@ -132,13 +112,8 @@ class ExactSink(Sink):
         self._staging.discard()
         return identity
 
-    def pause(self) -> None:
-        """Keep what has arrived."""
-        self._staging.pause()
-
-    def abort(self) -> None:
-        """Remove the temporary file."""
-        self._staging.discard()
+    def _proven(self) -> Model:
+        return _proven(self._stored, self._staging.temp, self._owner, self._options)
 
 
 class ExactCheckSink(CheckSink):
@@ -154,7 +129,10 @@ class ExactCheckSink(CheckSink):
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take the archive."""
-        _spool(self._stored, self._temp, path, size, reader)
+        if path != self._stored.origin[EXACT]:
+            raise IntegrityError(f"the file {show(path)} arrived, which the artifact did not announce", hint=_DAMAGED)
+        with writing(self._temp):
+            append_file(self._temp, IncomingFile(path, size, reader, ""))
         with FileContent(self._temp).open() as copy:
             super().write(path, size, copy, sha256)
 
@@ -175,21 +153,6 @@ def _only_file(stored: StoredModel, owner: str) -> StoredModel:
             hint=_DAMAGED,
         )
     return stored
-
-
-def _spool(
-    stored: StoredModel,
-    temp: Path,
-    path: str,
-    size: int,
-    reader: Reader,
-    kept: int = 0,
-    mark: Callable[[int], None] | None = None,
-) -> None:
-    if path != stored.origin[EXACT]:
-        raise IntegrityError(f"the file {show(path)} arrived, which the artifact did not announce", hint=_DAMAGED)
-    with writing(temp):
-        append_file(temp, IncomingFile(path, size, reader, ""), kept=kept, mark=mark)
 
 
 def _proven(stored: StoredModel, temp: Path, owner: str, options: CartonWriteOptions) -> Model:

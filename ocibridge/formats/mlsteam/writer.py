@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, writing
@@ -15,6 +14,7 @@ from ...io.staging import Staging
 from ...paths import check_path, show
 from ..base import Sink, StoredModel, WriteOptions
 from ..foldersink import check_stored
+from ..onefile import OneFileSink
 from ..zip import read_directory
 from .rebuild import Rebuild
 from .skeleton import ORIGINAL, SKELETON, Skeleton, SkeletonMember
@@ -24,70 +24,20 @@ EXACT = "exact"
 EQUIVALENT = "equivalent"
 
 
-class _OneFileSink(Sink):
-    """A sink that makes one file, under a temporary name beside `dest`."""
+class EncryptedSink(OneFileSink):
+    """Writes an encrypted package as it was; see `OneFileSink`."""
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
-        self._owner = str(dest)
-        check_stored(stored, self._owner)
-        self._limits = options.limits
-        self._skeleton_check = SkeletonCheck(self._owner, stored, options.limits)
-        self._hashes: dict[str, str] = {}
-        self._staging = Staging(dest, suffix=".part", force=options.force)
+        super().__init__(dest, stored, options)
+        self._check = SkeletonCheck(str(dest), stored, options.limits)
 
-    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
-        """Take one file; see `Sink.write`."""
-        check_path(path, self._owner)
-        if path in self._hashes:
-            raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=DAMAGED)
-        metadata = self._skeleton_check.metadata(path, size, reader)
-        if metadata:
-            check_size(path, metadata.size, size)
-            reader = metadata.open()
-        incoming = IncomingFile(path, size, reader, sha256)
-        self._take(path, incoming)
-        self._hashes[path] = incoming.sha256
-
-    @abstractmethod
-    def _take(self, path: str, incoming: IncomingFile) -> None:
-        """Do something with each piece of what arrives."""
-
-    def _copy(self, incoming: IncomingFile, target: Path) -> None:
-        with writing(self._owner):
-            append_file(target, incoming)
-
-    def abort(self) -> None:
-        """Remove the temporary file."""
-        self._staging.discard()
-
-
-class EncryptedSink(_OneFileSink):
-    """Writes an encrypted package as it was.
-
-    Args:
-        dest: The file; must not exist unless `options.force`.
-        stored: What will arrive.
-        options: See `WriteOptions`.
-
-    Raises:
-        FormatError: `stored` is no encrypted package.
-        DestinationError: `dest` exists, or cannot be written.
-    """
-
-    def commit(self) -> str | None:
-        """Check the sha256, and rename."""
-        identity = self._skeleton_check.check(self._hashes)
-        self._staging.publish_file()
+    def check(self) -> str | None:
+        """Check the sha256."""
         self.note = EXACT
-        return identity
-
-    def _take(self, path: str, incoming: IncomingFile) -> None:
-        if self._hashes:
-            raise FormatError(f"{self._owner}: an encrypted package is one file, not several", hint=DAMAGED)
-        self._copy(incoming, self._staging.temp)
+        return self._check.check(self.hashes)
 
 
-class ArchiveSink(_OneFileSink):
+class ArchiveSink(Sink):
     """Writes an archive again from its skeleton, or takes over the original where that travels along.
 
     A file whose turn it is goes straight into the archive; one that comes earlier waits beside `dest` until it is. The
@@ -108,12 +58,30 @@ class ArchiveSink(_OneFileSink):
     """
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
-        super().__init__(dest, stored, options)
+        self._owner = str(dest)
+        check_stored(stored, self._owner)
+        self._limits = options.limits
+        self._skeleton_check = SkeletonCheck(self._owner, stored, options.limits)
+        self._hashes: dict[str, str] = {}
+        self._staging = Staging(dest, suffix=".part", force=options.force)
         self._waiting: dict[str, FileContent] = {}
         self._room = self._staging.path / "waiting"
         self._rebuild: Rebuild | None = None
         with writing(dest):
             self._room.mkdir()
+
+    def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
+        """Take one file; see `Sink.write`."""
+        check_path(path, self._owner)
+        if path in self._hashes:
+            raise FormatError(f"{self._owner}: the file {show(path)} arrives twice", hint=DAMAGED)
+        metadata = self._skeleton_check.metadata(path, size, reader)
+        if metadata:
+            check_size(path, metadata.size, size)
+            reader = metadata.open()
+        incoming = IncomingFile(path, size, reader, sha256)
+        self._take(path, incoming)
+        self._hashes[path] = incoming.sha256
 
     def commit(self) -> str | None:
         """Check everything that has arrived against the skeleton and the archive against both, and rename."""
@@ -135,7 +103,7 @@ class ArchiveSink(_OneFileSink):
         """Remove everything temporary."""
         if self._rebuild:
             self._rebuild.close()
-        super().abort()
+        self._staging.discard()
 
     def _take(self, path: str, incoming: IncomingFile) -> None:
         skeleton = self._skeleton_check.skeleton
@@ -154,6 +122,10 @@ class ArchiveSink(_OneFileSink):
             self._waiting[path] = FileContent(place)
         if skeleton and not skeleton.original:
             self._advance(skeleton)
+
+    def _copy(self, incoming: IncomingFile, target: Path) -> None:
+        with writing(self._owner):
+            append_file(target, incoming)
 
     def _advance(self, skeleton: Skeleton) -> None:
         """Write what waited for its turn."""
