@@ -104,6 +104,7 @@ _OS_HINTS = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions",
     errno.EPERM: "check its permissions",
+    errno.ENOMEM: "raise the limit of memory (of the container or job, or 'ulimit -v')",
     errno.ENOSPC: "free some space, or write to another disk",
     errno.EDQUOT: "free some space, or ask for a larger quota",
     errno.EFBIG: "write to another disk, in volumes (--volume-size), or raise the limit (ulimit -f)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import errno
 import gc
 import json
 import os
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = TERMINATED if isinstance(exc, _Terminated) else INTERRUPTED
         return _fail("--json" in arguments, status, "Interrupted", "interrupted", args.go_on)
     except Exception as exc:  # noqa: BLE001 - the last line of defence; nobody shall see a traceback
-        return _failed(exc, "--json" in arguments)
+        return _failed(exc, "--json" in arguments, args)
     finally:
         _on_terminate(before)
 
@@ -101,7 +102,7 @@ def _on_terminate(handler: Any) -> Any:
     return before
 
 
-def _failed(exc: Exception, as_json: bool) -> int:
+def _failed(exc: Exception, as_json: bool, args: argparse.Namespace) -> int:
     from .. import errors, settings
 
     if settings.debug():
@@ -111,6 +112,10 @@ def _failed(exc: Exception, as_json: bool) -> int:
     if isinstance(exc, errors.OcibridgeError):
         status = USAGE if isinstance(exc, errors.UsageError) else FAILED
         return _fail(as_json, status, type(exc).__name__, exc.message, exc.hint)
+    if _out_of_memory(exc):
+        fewer = next((f"--{each} 1, or " for each in ("concurrency", "workers") if each in args), "")
+        hint = f"try {fewer}a higher limit of memory (of the container or job, or 'ulimit -v')"
+        return _fail(as_json, FAILED, "MemoryError", "there is not enough memory", hint)
     reason = f": {exc}" if str(exc) else ""
     return _fail(
         as_json,
@@ -119,6 +124,14 @@ def _failed(exc: Exception, as_json: bool) -> int:
         f"this should not happen: {type(exc).__name__}{reason}",
         "please report it with the output of the same command under OCIBRIDGE_DEBUG=1",
     )
+
+
+def _out_of_memory(exc: Exception) -> bool:
+    """Whether memory was refused: for an object, for the stack of a thread, or for the code of a module."""
+    refused = isinstance(exc, OSError) and exc.errno == errno.ENOMEM
+    thread = isinstance(exc, RuntimeError) and "start new thread" in str(exc)
+    module = isinstance(exc, ImportError) and "failed to map segment" in str(exc)
+    return isinstance(exc, MemoryError) or refused or thread or module
 
 
 def _fail(as_json: bool, status: int, kind: str, message: str, hint: str | None) -> int:
