@@ -202,7 +202,11 @@ class TagLister(Protocol):
     """Tags can be listed."""
 
     def tags(self) -> Sequence[str]:
-        """Every tag, sorted."""
+        """Every tag, sorted.
+
+        Raises:
+            NotFound: a registry has no such repository.
+        """
         ...
 
     def is_new(self) -> bool:

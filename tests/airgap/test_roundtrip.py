@@ -28,7 +28,7 @@ from ocibridge.transfer import Progress, Task
 from ..mirror.artifacts import drop_blob, put, put_index, requests, store, tags, whole
 from ..registry import RegistryServer
 from ..stores.samples import files, sample
-from ..stores.test_bundle import entry
+from ..stores.test_archivewriter import entry
 
 SIGNATURE = "application/vnd.example.signature"
 

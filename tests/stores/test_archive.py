@@ -146,13 +146,6 @@ class TestPushing:
         names = [name for name, _ in members(path)]
         assert len(names) == len(set(names))
 
-    def test_two_pushes_in_one_session(self, path: Path) -> None:
-        with ArchiveStore(path, create=True) as store:
-            for number in range(3):
-                sample(b"%d" % number).push(store, f"v{number}")
-        for number in range(3):
-            sample(b"%d" % number).assert_in(ArchiveStore(path), f"v{number}")
-
     def test_same_pushes_same_bytes(self, tmp_path: Path) -> None:
         for name in ("a.tar", "b.tar"):
             push(tmp_path / name, b"one", tag="v1")
