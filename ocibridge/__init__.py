@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.reports import VerifyReport as VerifyReport
     from .operations.verify import verify as verify
     from .settings import Limits as Limits
+    from .stores.memory import MemoryStore as MemoryStore
     from .stores.registry import RateLimits as RateLimits
     from .stores.registry import RegistryOptions as RegistryOptions
     from .stores.registry import Retry as Retry
@@ -108,6 +109,7 @@ _MODULES = {
     "operations.reports": "ConvertReport CopyReport PrepareReport PullReport PushReport RewriteReport VerifyReport",
     "operations.verify": "verify",
     "settings": "Limits",
+    "stores.memory": "MemoryStore",
     "stores.registry": "RateLimits RegistryOptions Retry Timeouts",
     "transfer": "Progress Task",
     "volume.check": "volume_check",

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, IntegrityError, LimitError, NotFound, OcibridgeError, StoreError
-from ocibridge.io.content import BytesContent, Reader
+from ocibridge.io.content import BytesContent
+from ocibridge.io.readers import Reader
 from ocibridge.oci import (
     MEDIA_TYPE_INDEX,
     MEDIA_TYPE_MANIFEST,

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -71,6 +71,11 @@ class Call:
     limit: int | None = 4 * MiB
     follow: bool = True
     identity: bool = False
+
+    def as_head(self) -> Call:
+        """The same as a HEAD request, without a range; no redirect is followed."""
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "range"}
+        return replace(self, method="HEAD", headers=headers, follow=False)
 
 
 class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]

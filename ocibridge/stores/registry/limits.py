@@ -8,8 +8,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import httpx
 
@@ -17,11 +17,22 @@ from ...errors import OcibridgeError
 from .options import RateLimits
 from .retry import Backoff, remaining
 
-if TYPE_CHECKING:
-    from .http import Call
 
-Look = Callable[["Call"], object]
-"""Send a request for the sake of the header of its response."""
+class Probe(Protocol):
+    """A request that can be repeated for the sake of the header of its response."""
+
+    @property
+    def method(self) -> str:
+        """HTTP method."""
+        ...
+
+    def as_head(self) -> Probe:
+        """The same as a HEAD request, without a range."""
+        ...
+
+
+Look = Callable[[Any], object]
+"""Send such a request."""
 
 
 class Permits:
@@ -111,7 +122,7 @@ class RequestLimiter:
                 self._due = due + self._interval
             self._backoff.wait(due - now)
 
-    def responded(self, call: Call, headers: Mapping[str, str]) -> None:
+    def responded(self, call: Probe, headers: Mapping[str, str]) -> None:
         """Read the remaining requests from a response."""
         if self._remaining is not None:
             self._remaining.responded(call, headers)
@@ -180,10 +191,10 @@ class _Remaining:
         self._pause = pause
         self._backoff = backoff
         self._left: int | None = None
-        self._asked: Call | None = None
+        self._asked: Probe | None = None
         self._looking = threading.Lock()
 
-    def responded(self, call: Call, headers: Mapping[str, str]) -> None:
+    def responded(self, call: Probe, headers: Mapping[str, str]) -> None:
         left = remaining(headers)
         if left is not None:
             self._left = left
@@ -199,10 +210,9 @@ class _Remaining:
                     # Without a response that tells the number, the next request has to.
                     self._left, call = None, self._asked
                     if call is not None:
-                        headers = {name: value for name, value in call.headers.items() if name.lower() != "range"}
                         with suppress(httpx.HTTPError, OcibridgeError):
                             # HEAD is free if only pulls count, as on Docker Hub.
-                            look(replace(call, method="HEAD", headers=headers, follow=False))
+                            look(call.as_head())
 
     def _low(self) -> bool:
         left = self._left
