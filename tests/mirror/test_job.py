@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from ocibridge.errors import SourceError
 from ocibridge.mirror.jobs.amounts import parse_rate
-from ocibridge.mirror.jobs.entry import Pruning
 from ocibridge.mirror.jobs.job import Job
+from ocibridge.mirror.jobs.jobfile import Prune
 from ocibridge.mirror.jobs.places import RegistryPlace
 from ocibridge.oci import LayoutReference, RegistryReference
 from ocibridge.operations.values import parse_size
@@ -120,7 +120,9 @@ def test_a_job_with_everything(tmp_path: Path) -> None:
     assert first.force_recursive
     assert (first.also, first.dialect) == (("image", "ollama"), "modelpack")
     assert first.prune.tags is not None
-    assert first.prune == Pruning(True, False, 0.25, "pruned-{tag}", first.prune.tags)
+    assert first.prune == Prune.model_validate(
+        {"enabled": True, "dryRun": False, "maxShare": 0.25, "backup": "pruned-{tag}", "tags": first.prune.tags}
+    )
     assert first.models is not None
     assert first.models.size is not None
     assert (first.models.size.min, first.models.size.max) == (1024, 100 << 30)
@@ -132,11 +134,11 @@ def test_a_job_with_everything(tmp_path: Path) -> None:
     assert second.repos is not None
     assert not second.referrers
     assert second.interval == timedelta(hours=6)
-    assert second.prune == Pruning(False, False, 0.1, "pruned-{tag}")
+    assert second.prune == Prune.model_validate({"dryRun": False, "backup": "pruned-{tag}"})
 
     assert third.source == RegistryReference("reg.example:5000", "models/digits", "v1", "sha256:" + "a" * 64)
     assert third.target == LayoutReference(tmp_path / "layout", "v1")
-    assert third.prune == Pruning()
+    assert third.prune == Prune()
 
 
 def test_what_is_not_said_is_the_default(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_what_is_not_said_is_the_default(tmp_path: Path) -> None:
     assert not found.force_recursive
     assert (found.models, found.dialect, found.also, found.backup) == (None, None, (), None)
     assert (found.interval, found.schedule) == (None, None)
-    assert found.prune == Pruning(enabled=False, dry_run=True, max_share=0.1, backup=None, tags=None)
+    assert found.prune == Prune()
     assert job.options_for("reg.example") == RegistryOptions()
 
 

@@ -3,35 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
 from ...oci import Reference
-from .jobfile import ModelFilter, NameFilter, TagFilter
+from .jobfile import ModelFilter, NameFilter, Prune, TagFilter
 from .places import RegistryPlace
-
-MAX_SHARE = 0.1
-"""Share of a repository's tags that may be pruned, unless the job says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """What may be deleted at the target because the job does not bring it.
-
-    Attributes:
-        enabled: Whether anything is looked for.
-        dry_run: Whether it is only said what would be deleted.
-        max_share: Share of a repository's tags, from 0 to 1, above which nothing is deleted.
-        backup: Template with `{tag}` of the tag that keeps what is deleted, or None.
-        tags: Tags that may be deleted, or None for those that the entry copies.
-    """
-
-    enabled: bool = False
-    dry_run: bool = True
-    max_share: float = MAX_SHARE
-    backup: str | None = None
-    tags: NameFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +35,7 @@ class Entry:
         models: Filters for models, or None. See `wants_model`.
         also: Companions that are made at the target: `image`, `ollama`.
         dialect: Dialect that the target gets, or None for the manifest as it is.
-        prune: See `Pruning`.
+        prune: What may be deleted at the target because the job does not bring it.
     """
 
     number: int
@@ -78,4 +56,4 @@ class Entry:
     models: ModelFilter | None = None
     also: tuple[str, ...] = ()
     dialect: str | None = None
-    prune: Pruning = Pruning()
+    prune: Prune = field(default_factory=Prune)

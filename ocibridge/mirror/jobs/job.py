@@ -15,9 +15,9 @@ from ...oci import LayoutReference, Reference, sha256_digest
 from ...oci.reference import DEFAULT_TAG
 from ...stores.registry.options import RateLimits, RegistryOptions
 from .complaints import complaints
-from .entry import MAX_SHARE, Entry, Pruning
+from .entry import Entry
 from .jobcheck import conflicts, loop
-from .jobfile import Creds, JobFile, Sync, merged
+from .jobfile import Creds, JobFile, Prune, Sync, merged
 from .places import RegistryPlace, canonical_host, parse_place, parse_side
 from .yamlfile import Key, YamlError, YamlFile, parse_yaml, read_yaml
 
@@ -130,7 +130,6 @@ class _Loading:
         if sides is None or len(self._problems) > before:
             return None
         both = own.interval is not None or own.schedule is not None
-        prune = sync.prune
         return Entry(
             number=number,
             type=sync.type,
@@ -139,11 +138,11 @@ class _Loading:
             tag_sets=tuple(each for each in (*(sync.tag_sets or ()), sync.tags) if each and each.model_fields_set),
             repos=sync.repos,
             platforms=sync.platforms or (),
-            referrers=sync.referrers is not False,
+            referrers=sync.referrers,
             referrer_types=tuple(each.artifact_type for each in sync.referrer_filters or ()),
-            digest_tags=sync.digest_tags is not False,
-            fast_check=bool(sync.fast_check),
-            force_recursive=bool(sync.force_recursive),
+            digest_tags=sync.digest_tags,
+            fast_check=sync.fast_check,
+            force_recursive=sync.force_recursive,
             backup=sync.backup,
             # An entry that has one of the two takes neither from the defaults.
             interval=own.interval if both else sync.interval,
@@ -151,15 +150,7 @@ class _Loading:
             models=sync.models,
             also=tuple(dict.fromkeys(sync.also or ())),
             dialect=sync.dialect,
-            prune=Pruning(
-                enabled=bool(prune.enabled),
-                dry_run=prune.dry_run is not False,
-                max_share=MAX_SHARE if prune.max_share is None else prune.max_share,
-                backup=prune.backup,
-                tags=prune.tags,
-            )
-            if prune and sync.type != "image"
-            else Pruning(),
+            prune=sync.prune if sync.prune and sync.type != "image" else Prune(),
         )
 
     def _check_keys(self, number: int, sync: Sync, own: Sync) -> None:

@@ -239,10 +239,10 @@ class RateLimit(Part):
 class Prune(Part):
     """Deleting at the target what the job does not bring any more."""
 
-    enabled: bool | None = Field(None, description="whether to prune at all; false if not given")
-    dry_run: bool | None = Field(None, description="whether to say only what would be deleted; true if not given")
-    max_share: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None, description="share of a repository's tags above which nothing is deleted; 0.1 if not given"
+    enabled: bool = Field(False, description="whether to prune at all; false if not given")
+    dry_run: bool = Field(True, description="whether to say only what would be deleted; true if not given")
+    max_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.1, description="share of a repository's tags above which nothing is deleted; 0.1 if not given"
     )
     backup: Backup | None = Field(None, description="tag that keeps what is deleted, such as 'pruned-{tag}'")
     tags: NameFilter | None = Field(
@@ -266,11 +266,11 @@ class Common(Part):
     """What can be said of one entry, or of all under `defaults`."""
 
     platforms: tuple[Platform, ...] | None = Field(None, description="platforms of an index to copy; all if not given")
-    referrers: bool | None = Field(None, description="copy signatures and other referrers; true if not given")
+    referrers: bool = Field(True, description="copy signatures and other referrers; true if not given")
     referrer_filters: tuple[ReferrerFilter, ...] | None = Field(None, description="which referrers; all if not given")
-    digest_tags: bool | None = Field(None, description="copy the tags sha256-HEX… of what is copied; true if not given")
-    fast_check: bool | None = Field(None, description="look no further where source and target have the same digest")
-    force_recursive: bool | None = Field(None, description="ask the target for every blob, whatever was there before")
+    digest_tags: bool = Field(True, description="copy the tags sha256-HEX… of what is copied; true if not given")
+    fast_check: bool = Field(False, description="look no further where source and target have the same digest")
+    force_recursive: bool = Field(False, description="ask the target for every blob, whatever was there before")
     backup: Backup | None = Field(None, description="tag that keeps what is replaced, such as 'old-{tag}'")
     interval: Duration | None = Field(None, description="how often, such as 6h; not together with schedule")
     schedule: CronLine | None = Field(None, description="cron line of five fields, such as '15 3 * * *'")
