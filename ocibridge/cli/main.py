@@ -11,13 +11,14 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 from . import completion, convert, copy, inspect, login, mirror, pull, push, verify, version, volume
 from .options import Parser
-from .output import note, say
+from .output import note, say, warn
 
 _YOUNG = 200_000
 """Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
@@ -83,6 +84,27 @@ def _spare() -> None:
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
     # What there is at the end goes with the process: to look through it once more takes as long as a small pull.
     atexit.register(gc.freeze)
+    warnings.showwarning = _show_warning
+
+
+_usual = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say what is wrong with a plugin in one sentence, as every warning of a command."""
+    from ..plugins import PluginWarning
+
+    if issubclass(category, PluginWarning):
+        warn([str(message)])
+    else:
+        _usual(message, category, filename, lineno, file, line)
 
 
 class _Terminated(KeyboardInterrupt):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -56,6 +58,15 @@ def mar(tmp_path: Path, installed: Path) -> Path:
 def members(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         return {each: archive.read(each) for each in archive.namelist()}
+
+
+def run(*arguments: object, error: str = "") -> str:
+    """What a process of its own prints, as a user has it."""
+    command = [sys.executable, "-m", "ocibridge", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(error, done.stderr)
+    return done.stdout
 
 
 @pytest.mark.parametrize("how", [{}, {"layers": "raw-files"}, {"compress": "zstd"}, {"dialect": "modelpack"}])
@@ -179,3 +190,5 @@ def test_a_broken_plugin_is_one_sentence_and_no_crash(
     with pytest.warns(PluginWarning, match=f"the plugin {entry} .* of broken cannot be used: .*{reason}.*; update or"):
         ocibridge.push(tmp_path / "model", f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(dialect="toy"))
     assert ocibridge.verify(f"oci:{tmp_path}/layout:v1").files == 1
+    reason = rf"ocibridge: warning: the plugin {entry} .* of broken cannot be used: .*{reason}.*; update or remove .*\n"
+    run("push", tmp_path / "model", f"oci:{tmp_path}/layout:v2", "--quiet", error=reason)
