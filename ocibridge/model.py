@@ -85,6 +85,8 @@ class Model:
         origin: Data to restore the source that the config schema cannot express; short strings under
             dotted keys such as `carton.spec_version`.
         warnings: Oddities that are legal, one sentence each.
+        linked: Files that the source only names by URL, and that were not fetched; they are not in `files`. Empty
+            unless `ReadOptions.linked` allows them.
     """
 
     format: str
@@ -93,6 +95,7 @@ class Model:
     info: ModelInfo = field(default_factory=ModelInfo)
     origin: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    linked: tuple[FileEntry, ...] = ()
 
 
 class FileEntry(NamedTuple):

@@ -92,7 +92,7 @@ def _files(report: InspectReport) -> list[str]:
             each.role,
             "-" if each.size is None else human_size(each.size),
             each.sha256[:_SHORT] if each.sha256 else "-",
-            each.path + (f" -> {each.symlink}" if each.symlink else ""),
+            each.path + (f" -> {each.symlink}" if each.symlink else "") + (" (linked)" if each.linked else ""),
         )
         for each in report.files
     ]

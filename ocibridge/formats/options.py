@@ -15,10 +15,12 @@ class ReadOptions(Options):
 
     Attributes:
         exact: Whether an archive is carried as it is, so that a restoration is exact everywhere; see `Format.exact`.
+        linked: Whether files that are only linked may stay so (see `Model.linked`): nobody needs their bytes.
         limits: See `ocibridge.settings.Limits`.
     """
 
     exact: bool = False
+    linked: bool = False
     limits: Limits = DEFAULT_LIMITS
 
 

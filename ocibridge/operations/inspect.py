@@ -37,7 +37,7 @@ def inspect(
     """
     found = subject_of(subject)
     if not isinstance(found, Reference):
-        with open_source(found, options, registry) as (model, _):
+        with open_source(found, options, registry, linked=True) as (model, _):
             return path_report(str(found), model)
     from ..stores.opening import open_store
     from .artifacts import fetch_artifact

@@ -11,7 +11,7 @@ from ..oci import Digest
 from .base import Report
 
 if TYPE_CHECKING:
-    from ..model import FileEntry, Model, ModelInfo
+    from ..model import FileEntry, Model, ModelFile, ModelInfo
 
 
 class FileReport(Report):
@@ -22,6 +22,7 @@ class FileReport(Report):
     size: int | None = Field(description="bytes; null where only the layer's tar header tells")
     sha256: str | None
     symlink: str | None
+    linked: bool = Field(False, description="whether the file is not there, but named by URL")
 
 
 class LayerReport(Report):
@@ -97,9 +98,16 @@ def info_report(info: ModelInfo) -> InfoReport:
     )
 
 
-def file_report(file: FileEntry) -> FileReport:
-    """`FileEntry` as a report."""
-    return FileReport(path=file.path, role=file.role.value, size=file.size, sha256=file.sha256, symlink=file.symlink)
+def file_report(file: FileEntry | ModelFile, *, linked: bool = False) -> FileReport:
+    """`FileEntry` or `ModelFile` as a report."""
+    return FileReport(
+        path=file.path,
+        role=file.role.value,
+        size=file.size,
+        sha256=file.sha256,
+        symlink=file.symlink,
+        linked=linked,
+    )
 
 
 def path_report(subject: str, model: Model) -> InspectReport:
@@ -111,15 +119,6 @@ def path_report(subject: str, model: Model) -> InspectReport:
         identity=model.identity,
         info=info_report(model.info),
         origin=dict(model.origin),
-        files=[
-            FileReport(
-                path=each.path,
-                role=each.role.value,
-                size=each.size,
-                sha256=each.sha256,
-                symlink=each.symlink,
-            )
-            for each in model.files
-        ],
+        files=[file_report(each) for each in model.files] + [file_report(each, linked=True) for each in model.linked],
         warnings=list(model.warnings),
     )

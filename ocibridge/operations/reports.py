@@ -122,5 +122,6 @@ class VerifyReport(Report):
     digest: Digest | None = None
     files: int
     size: int = Field(description="bytes read and checked")
+    linked: int = Field(0, description="files that are only linked, and were not checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = Field([])

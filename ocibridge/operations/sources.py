@@ -56,6 +56,7 @@ def open_source(
     hosts: Hosts | None = None,
     *,
     exact: bool = False,
+    linked: bool = False,
 ) -> Iterator[tuple[Model, Store | None]]:
     """Read a source; its files can be opened inside the block.
 
@@ -66,6 +67,7 @@ def open_source(
         target: Where the model goes, if it goes anywhere.
         hosts: See `open_store`.
         exact: See `ReadOptions`.
+        linked: See `ReadOptions`.
 
     Returns:
         The model, and the store that its files are blobs of, if it is read from one.
@@ -77,7 +79,7 @@ def open_source(
         FormatError: it breaks the rules of its format.
     """
     found, place = source
-    fitted = reading_of(source, options, exact)
+    fitted = replace(reading_of(source, options, exact), linked=linked)
     if isinstance(place, Path):
         yield found.read(place, fitted), None
         return

@@ -12,6 +12,7 @@ from ..formats.registry import format_named
 from ..layers import Encoding, Layer, LayerStream, StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
+from ..paths import show
 from ..stores.opening import open_store
 from ..transfer import Progress, Task, Workers, reported, restore
 from .artifacts import fetch_artifact
@@ -51,7 +52,7 @@ def verify(
         return _verify_manifest(found, registry)
     progress = progress or Progress()
     if not isinstance(found, Reference):
-        with open_source(found, options, registry) as (model, _):
+        with open_source(found, options, registry, linked=True) as (model, _):
             return _verify_source(str(found), model, Workers(options.concurrency, progress))
     return _verify_artifact(found, registry, options.concurrency, progress)
 
@@ -78,8 +79,18 @@ def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport
         files=len(model.files),
         size=size,
         proven=proven,
-        warnings=list(model.warnings),
+        linked=len(model.linked),
+        warnings=[*model.warnings, *_unproven(model)],
     )
+
+
+def _unproven(model: Model) -> list[str]:
+    if not model.linked:
+        return []
+    return [
+        f"{len(model.linked)} files are only linked, such as {show(model.linked[0].path)}: nothing is proven of their "
+        "bytes; --fetch-links has them fetched and checked"
+    ]
 
 
 def _verify_artifact(

@@ -84,8 +84,15 @@ def test_a_thin_carton_comes_back_whole(
     monkeypatch.setattr(settings, "THIN_FILE", limit)
     thin = tmp_path / "thin.carton"
     ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True, writing={"zip_method": "zstd"}))
+    files = {file.path: file for file in ocibridge.inspect(thin).files}
+    linked = [path for path, file in files.items() if file.linked]
+    assert linked == (["model/model.pt"] if limit else [path for path in files if path not in STAYS])
+    assert files["model/model.pt"].sha256 == MODEL_PT
+    checked = ocibridge.verify(thin)
+    assert (checked.linked, checked.files) == (len(linked), len(files) - len(linked))
+    assert "nothing is proven" in checked.warnings[-1]
     with pytest.raises(ocibridge.FormatError, match="--fetch-links"):
-        ocibridge.verify(thin)
+        ocibridge.convert(thin, tmp_path / "whole.carton")
     fetch: dict[str, Any] = {"reading": {"fetch_links": True, "links_hosts": (registry.host,)}}
     assert ocibridge.verify(thin, ocibridge.VerifyOptions(**fetch)).identity == IDENTITY
     back = ocibridge.push(thin, f"oci:{tmp_path / 'layout'}:v1", ocibridge.PushOptions(**fetch))

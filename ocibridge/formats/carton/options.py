@@ -22,7 +22,9 @@ class CartonReadOptions(ReadOptions):
         UsageError: hosts are named, and nothing may be fetched.
     """
 
-    fetch_links: bool = option(False, help="fetch them (without it, they are an error)", group=_LINKS)
+    fetch_links: bool = option(
+        False, help="fetch them (without it, push and convert fail, inspect and verify pass over them)", group=_LINKS
+    )
     links_hosts: tuple[str, ...] = option(
         (),
         flag="--links-host",

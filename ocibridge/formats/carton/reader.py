@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...errors import FormatError, IntegrityError, LimitError
 from ...io.content import Content, read_all
-from ...model import Model, ModelFile
+from ...model import FileEntry, Model, ModelFile
 from ...paths import show
 from .. import symlinks
 from .archive import Box, open_box
@@ -52,8 +52,11 @@ class _Carton:
     def model(self) -> Model:
         rows = self._manifest.rows
         missing = [path for path in rows if path not in self._box.files and path not in self._box.links]
-        fetched = self._fetch(missing)
-        files = [self._file(path, fetched.get(path)) for path in rows]
+        urls = self._urls(missing)
+        # Without carton.toml there is nothing to show.
+        linked = missing if self._options.linked and not self._options.fetch_links and CARTON_TOML not in urls else []
+        fetched = {} if linked else self._fetch(urls)
+        files = [self._file(path, fetched.get(path)) for path in rows if fetched or path not in urls]
         extras = sorted({*self._box.files, *self._box.links}.difference(rows, UNLISTED))
         files += [self._file(path, None) for path in extras]
         files.append(self._file(MANIFEST, None))
@@ -73,9 +76,10 @@ class _Carton:
                 *self._box.warnings,
                 *self._manifest.warnings,
                 *problems,
-                *self._index(contents),
+                *self._index(contents, linked),
                 *self._oddities(extras),
             ),
+            linked=tuple(FileEntry(path, role_of(path, 0)[0], None, rows[path]) for path in linked),
         )
 
     def _file(self, path: str, fetched: Content | None) -> ModelFile:
@@ -92,10 +96,11 @@ class _Carton:
         role, guessed = role_of(path, content.size)
         return ModelFile(path, role, content, sha256, self._box.links.get(path), guessed)
 
-    def _fetch(self, missing: list[str]) -> dict[str, Content]:
+    def _urls(self, missing: list[str]) -> dict[str, list[str]]:
+        """The URLs of the files that are not in the carton."""
         if not missing:
             return {}
-        from .links import parse_links, public_url
+        from .links import parse_links
 
         links = None
         if LINKS in self._box.files:
@@ -108,22 +113,31 @@ class _Carton:
                     f"{self._owner}: MANIFEST lists {show(path)}, but there is neither such a file nor a link to one",
                     hint="the carton is incomplete; fetch or pack it again",
                 )
+        return urls
+
+    def _fetch(self, urls: dict[str, list[str]]) -> dict[str, Content]:
+        if not urls:
+            return {}
         if not self._options.fetch_links:
+            from .links import public_url
+
+            path, places = next(iter(urls.items()))
             raise FormatError(
-                f"{self._owner}: {show(missing[0])} is not in the carton, only linked from "
-                f"{public_url(urls[missing[0]][0])}",
+                f"{self._owner}: {show(path)} is not in the carton, only linked from {public_url(places[0])}",
                 hint="allow it to be fetched with --fetch-links, or only from one host with --links-host HOST",
             )
         from .fetch import LinkFetcher
 
         fetcher = LinkFetcher(self._options.links_hosts, self._options.limits)
-        return {path: fetcher.fetch(path, self._manifest.rows[path], urls[path]) for path in missing}
+        return {path: fetcher.fetch(path, self._manifest.rows[path], places) for path, places in urls.items()}
 
-    def _index(self, contents: dict[str, Content]) -> tuple[str, ...]:
+    def _index(self, contents: dict[str, Content], linked: list[str]) -> tuple[str, ...]:
+        if INDEX_TOML in linked:
+            return ()
         if INDEX_TOML not in contents:
             return (f"{INDEX_TOML} is missing; the carton client panics when it loads such a carton",)
         data = self._verified(INDEX_TOML, contents[INDEX_TOML])
-        return index_warnings(data, contents, self._options.limits.metadata)
+        return index_warnings(data, {*contents, *linked}, self._options.limits.metadata)
 
     def _oddities(self, extras: list[str]) -> Iterator[str]:
         for path in extras:

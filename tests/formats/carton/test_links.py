@@ -67,6 +67,19 @@ def test_nothing_is_fetched_unless_asked(tmp_path: Path, server: LinkServer) -> 
     assert "secret" not in str(caught.value)
 
 
+def test_linked_files_may_stay_so(tmp_path: Path, server: LinkServer) -> None:
+    path = thin(tmp_path, server.url("/a"))
+    model = CartonFormat().read(path, CartonReadOptions(linked=True))
+    server.answers["/a"] = Answer(BODY)
+    whole = read(path)
+    assert [(file.path, file.size, file.sha256) for file in model.linked] == [
+        ("model/a.bin", None, hashlib.sha256(BODY).hexdigest())
+    ]
+    assert {file.path for file in whole.files} - {file.path for file in model.files} == {"model/a.bin"}
+    assert model.identity == whole.identity
+    assert CartonFormat().read(path, CartonReadOptions(linked=True, fetch_links=True)).linked == ()
+
+
 @pytest.mark.parametrize("encoding", ENCODED)
 @pytest.mark.parametrize("honest", [True, False])
 def test_encodings(tmp_path: Path, server: LinkServer, encoding: str, honest: bool) -> None:
