@@ -18,7 +18,7 @@ class InventoryOptions(TransferOptions):
     """What a pack and its restoration have in common."""
 
     inventory: str | os.PathLike[str] | None = option(
-        None, help="where to write what the other side has then", metavar="FILE", group=GROUP
+        None, help="write an inventory of what the other side has afterwards", metavar="FILE", group=GROUP
     )
 
 
@@ -27,7 +27,7 @@ class PackOptions(BelongingOptions, InventoryOptions):
     """Options of `pack`; `volume_size` is in bytes, and None writes one file."""
 
     since: str | os.PathLike[str] | None = option(
-        None, help="leave out what the other side has by this inventory", metavar="INVENTORY", group=GROUP
+        None, help="leave out what the other side has according to this inventory", metavar="INVENTORY", group=GROUP
     )
     volume_size: int | None = option(
         None, help="split the archive: 4GiB, 700MiB, 25GB", metavar="SIZE", parse=parse_size, group=GROUP

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import time
 from typing import TYPE_CHECKING, Any
 
+from ..operations.options import ConvertOptions
 from . import options
-from .output import human_size, human_time, losses, result, say, warn
+from .output import losses
+from .pull import files
 from .push import movements
+from .running import perform
 
 if TYPE_CHECKING:
     from ..operations.reports import ConvertReport, PullReport, RewriteReport
@@ -32,44 +34,24 @@ def add(commands: options.Commands[Any]) -> None:
         "oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
     )
     parser.add_argument("target", metavar="TARGET", help="the same")
-    options.add_dialect(parser)
-    options.add_box(parser)
-    options.add_json(parser)
-    options.add_links(parser)
-    options.add_cache(parser)
-    options.add_transfer(parser)
-    options.add_registry(parser)
+    options.add_flags(parser, ConvertOptions)
 
 
 def run(args: argparse.Namespace) -> None:
     """Convert, and print the path or the pinned reference of what was written."""
-    registry = options.registry_options(args)
-    links = options.links_options(args)
-    box = options.box_options(args)
+    chosen = options.options_of(args, ConvertOptions)
+    registry = options.registry_of(args)
     from ..operations.convert import convert
-    from ..operations.options import ConvertOptions
     from ..operations.reports import RewriteReport
-    from .progress import shown
 
-    started = time.monotonic()
-    with shown(args) as progress:
-        report = convert(
-            args.source,
-            args.target,
-            ConvertOptions(
-                dialect=args.dialect, cache=args.cache, reading=links, **box, **options.transfer_options(args)
-            ),
-            on_losses=losses,
-            registry=registry,
-            progress=progress,
-        )
-    if args.json:
-        result(report.to_json())
-        return
-    warn(report.warnings)
-    if not args.quiet:
-        say(f"converted {_summary(report)}, in {human_time(time.monotonic() - started)}")
-    result(report.path if isinstance(report, RewriteReport) else report.reference)
+    perform(
+        args,
+        lambda progress: convert(
+            args.source, args.target, chosen, on_losses=losses, registry=registry, progress=progress
+        ),
+        lambda report: [report.path if isinstance(report, RewriteReport) else report.reference],
+        _summary,
+    )
 
 
 def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
@@ -78,6 +60,5 @@ def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
     name = report.identity or "the model"
     if isinstance(report, ConvertReport):
         origin = report.source_dialect or report.source
-        return f"{name} from {origin} to {report.dialect}: layers {movements(report.layers)}"
-    kind = f"{report.format}, {report.note}" if report.note else report.format
-    return f"{name} to {report.path} ({kind}): {report.files} files, {human_size(report.size)}"
+        return f"converted {name} from {origin} to {report.dialect}: layers {movements(report.layers)}"
+    return f"converted {name} to {report.path} {files(report)}"

@@ -7,8 +7,10 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..operations.options import InspectOptions
 from . import options
-from .output import columns, human_size, result, warn
+from .output import columns, human_size
+from .running import show
 
 if TYPE_CHECKING:
     from ..operations.inspected import InspectReport
@@ -28,24 +30,16 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
-    options.add_json(parser)
-    options.add_links(parser)
-    options.add_registry(parser)
+    options.add_flags(parser, InspectOptions)
 
 
 def run(args: argparse.Namespace) -> None:
     """Inspect, and print."""
-    links = options.links_options(args)
-    registry = options.registry_options(args)
+    chosen = options.options_of(args, InspectOptions)
+    registry = options.registry_of(args)
     from ..operations.inspect import inspect
-    from ..operations.options import InspectOptions
 
-    report = inspect(args.subject, InspectOptions(reading=links), registry=registry)
-    if args.json:
-        result(report.to_json())
-        return
-    warn(report.warnings)
-    result(*described(report))
+    show(args, inspect(args.subject, chosen, registry=registry), described)
 
 
 def described(report: InspectReport) -> list[str]:

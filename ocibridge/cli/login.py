@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..options import fields_of
+from ..stores.registry.options import RegistryOptions
 from . import options
 from .output import printable, result
 from .passwords import credentials
@@ -23,15 +25,14 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run_login)
     parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
-    options.add_json(parser)
-    options.add_registry(parser)
+    options.add_flags(parser)
 
     parser = options.add_command(
         commands, "logout", "Forget the credentials for a registry.", "ocibridge logout ghcr.io"
     )
     parser.set_defaults(run=run_logout)
     parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
-    options.add_json(parser)
+    options.add_flags(parser, registry=False)
     parser.add_argument("--registry-config", type=Path, metavar="FILE", help="credential file to change")
 
 
@@ -40,11 +41,11 @@ def run_login(args: argparse.Namespace) -> None:
     from ..operations.login import check_host, login
 
     check_host(args.host, "login")
-    username, password = credentials(args, required=True)
+    found = options.given(args, fields_of(RegistryOptions))
+    username, password = credentials(found.pop("username", None), args.password_stdin, required=True)
     assert username is not None
     assert password is not None
-    args.username, args.password_stdin = None, False
-    proven = login(args.host, username, password, registry=options.registry_options(args))
+    proven = login(args.host, username, password, registry=RegistryOptions(**found))
     if args.json:
         result(json.dumps({"host": args.host, "username": username, "proven": proven}))
     elif proven:
@@ -56,7 +57,6 @@ def run_login(args: argparse.Namespace) -> None:
 def run_logout(args: argparse.Namespace) -> None:
     """Log out."""
     from ..operations.login import logout
-    from ..stores.registry import RegistryOptions
 
     removed = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
     if args.json:

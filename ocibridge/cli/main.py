@@ -14,17 +14,22 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, TextIO
 
-from . import completion, convert, copy, inspect, login, mirror, pull, push, verify, version, volume
+from ..about import __version__
+from . import completion
 from .options import Parser
-from .output import note, say, warn
+from .output import note, result, say, warn
 
 _YOUNG = 200_000
 """Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
-COMMANDS = (push, pull, copy, convert, inspect, verify, mirror, volume, login, completion, version)
-_NAMES = {each.__name__.rpartition(".")[2]: each for each in COMMANDS} | {"logout": login}
+COMMANDS = (
+    *("push", "pull", "copy", "convert", "inspect", "verify"),
+    *("mirror", "volume", "login", "completion", "version"),
+)
+"""Modules of this package that declare a command, or two (`login` and `logout`)."""
 
 
 def build_parser(word: str = "") -> Parser:
@@ -35,11 +40,12 @@ def build_parser(word: str = "") -> Parser:
         epilog="Example: ocibridge push digits.carton localhost:5000/models/digits:v1\n"
         "'ocibridge COMMAND --help' tells more about a command.",
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--version", action="store_true", dest="wants_version", help="print the version and exit")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in [_NAMES[word]] if word in _NAMES else COMMANDS:
-        command.add(commands)
+    called = "login" if word == "logout" else word
+    for command in [called] if called in COMMANDS else COMMANDS:
+        import_module(f".{command}", __package__).add(commands)
     return parser
 
 
@@ -58,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             completion.answer(build_parser())
         parser = build_parser(*arguments[:1])
         parser.parse_args(arguments, args)
-        if args.version:
-            version.run(args)
+        if args.wants_version:
+            result(f"ocibridge {__version__}")
         elif args.run is None:
             parser.print_help()
         else:

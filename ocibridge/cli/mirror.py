@@ -4,21 +4,24 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import FormatError, OcibridgeError, StoreError, UsageError
+from ..mirror.options import MirrorOptions, RunOptions, ShardOptions
+from ..mirror.shards import Shard
+from ..options import Options, shared
 from . import options
 from .mirrored import plan_lines, run_lines, summary
-from .output import note, number, result, say, warn
-from .values import count
+from .output import note, number, say, warn
+from .running import perform
 
 if TYPE_CHECKING:
     from ..mirror.jobs.job import Job
     from ..mirror.reports import MirrorItem, MirrorPlan, MirrorReport
-    from ..mirror.shards import Shard
+    from ..transfer import Progress
 
 _EXAMPLE = "ocibridge mirror {} job.yaml"
 
@@ -44,19 +47,9 @@ def _add_run(commands: options.Commands[Any]) -> None:
         "run the same command again; it goes on with what is missing",
     )
     parser.set_defaults(run=_run)
-    _add_job(parser)
+    _add_job(parser, RunOptions)
     parser.add_argument("--plan", type=Path, metavar="FILE", help="do exactly what this plan says ('mirror plan')")
-    parser.add_argument(
-        "--executor",
-        choices=("threads", "processes", "dask"),
-        default="threads",
-        help="where the work is done (default: threads of this process)",
-    )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster, such as tcp://10.0.0.1:8786")
-    parser.add_argument(
-        "--workers", type=count, metavar="N", help="tags at the same time (default: 'parallel' of the job, else 16)"
-    )
-    parser.add_argument("--abort-on-error", action="store_true", help="end with the first failure")
     parser.add_argument(
         "--follow", action="store_true", help="run again and again, at the 'interval' or 'schedule' of each entry"
     )
@@ -74,7 +67,6 @@ def _add_run(commands: options.Commands[Any]) -> None:
     group.add_argument(
         "--metrics-name", metavar="NAME", help="label 'mirror' of the metrics (default: name of the job file)"
     )
-    options.add_progress(parser)
 
 
 def _add_plan(commands: options.Commands[Any]) -> None:
@@ -82,9 +74,8 @@ def _add_plan(commands: options.Commands[Any]) -> None:
         commands, "plan", "Say what a run would do, and change nothing.", _EXAMPLE.format("plan")
     )
     parser.set_defaults(run=_plan)
-    _add_job(parser)
+    _add_job(parser, MirrorOptions)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan for 'mirror run --plan'")
-    options.add_progress(parser)
 
 
 def _add_check(commands: options.Commands[Any]) -> None:
@@ -95,73 +86,53 @@ def _add_check(commands: options.Commands[Any]) -> None:
         _EXAMPLE.format("check"),
     )
     parser.set_defaults(run=_check)
-    _add_job(parser, journal=False)
-    options.add_progress(parser)
+    _add_job(parser, ShardOptions, journal=False)
 
 
-def _add_job(parser: options.Parser, *, journal: bool = True) -> None:
+def _add_job(parser: options.Parser, kind: type[Options], *, journal: bool = True) -> None:
     parser.add_argument("job", metavar="JOB", type=Path, help="the job file (docs/mirror-job.md)")
-    parser.add_argument(
-        "--shard",
-        metavar="INDEX/COUNT",
-        help="only one part of the job, counted from 0; /COUNT takes the index from JOB_COMPLETION_INDEX",
-    )
+    options.add_flags(parser, kind, progress=True, registry=False)
     if journal:
-        parser.add_argument(
-            "--full", action="store_true", help="ask the targets for every blob, whatever the journal says"
-        )
         group = parser.add_mutually_exclusive_group()
         group.add_argument(
             "--journal", type=Path, metavar="FILE", help="notes of earlier runs (default: one for each job and user)"
         )
         group.add_argument("--no-journal", action="store_true", help="neither use nor keep notes")
-    options.add_json(parser)
 
 
 def _run(args: argparse.Namespace) -> None:
-    from ..errors import StoreError, UsageError
     from ..mirror.executors import executor_of
-    from ..mirror.options import RunOptions
     from ..mirror.run import mirror_run, workers_of
-    from .progress import shown
 
     job = _load(args)
-    shard = _shard(args.shard)
+    chosen = options.options_of(args, RunOptions)
     _check_reports(args)
     if args.follow and args.plan:
         raise UsageError("a plan is executed once, and --follow never ends", hint="leave out one of the two")
     plan = _read_plan(args.plan) if args.plan else None
-    settings = RunOptions(
-        workers=args.workers, shard=shard, full=args.full, abort_on_error=args.abort_on_error, executor=args.executor
-    )
 
     def once(entries: frozenset[int] | None = None) -> MirrorReport:
-        started = time.monotonic()
-        with shown(args) as progress, executor_of(args.executor, workers_of(job, settings), args.scheduler) as executor:
-            report = mirror_run(
-                job,
-                plan=plan,
-                executor=executor,
-                options=settings,
-                entries=entries,
-                journal=_journal(args, shard),
-                on_item=_teller(args),
-                progress=progress,
-            )
-        if args.json:
-            result(report.to_json())
-        else:
-            warn(report.warnings)
-            result(*run_lines(report))
-            if not args.quiet:
-                say(summary(report, time.monotonic() - started))
+        def run(progress: Progress) -> MirrorReport:
+            with executor_of(chosen.executor, workers_of(job, chosen), args.scheduler) as executor:
+                return mirror_run(
+                    job,
+                    chosen,
+                    plan=plan,
+                    executor=executor,
+                    entries=entries,
+                    journal=_journal(args, chosen.shard),
+                    on_item=_teller(args),
+                    progress=progress,
+                )
+
+        report = perform(args, run, run_lines, summary, at_the_end=True)
         _write_reports(args, report)
         return report
 
     if args.follow:
         from ..mirror.follow import follow
 
-        follow(job, lambda entries: once(entries), say)
+        follow(job, once, say)
         return
     report = once()
     failed = report.counts.get("failed", 0)
@@ -177,18 +148,15 @@ def _plan(args: argparse.Namespace) -> None:
 
     if args.output:
         check_place(args.output)
-    plan = _planned(args, full=args.full, journal=_journal(args, _shard(args.shard)))
-    _show(args, plan, "plan")
+    chosen = options.options_of(args, MirrorOptions)
+    plan = _planned(args, chosen, _journal(args, chosen.shard), "plan")
     if args.output:
         write_file(args.output, f"{plan.to_json()}\n".encode())
     _unless_failed(plan)
 
 
 def _check(args: argparse.Namespace) -> None:
-    from ..errors import StoreError
-
-    plan = _planned(args, full=True, journal=None)
-    _show(args, plan, "check")
+    plan = _planned(args, shared(MirrorOptions, options.options_of(args, ShardOptions), full=True), None, "check")
     _unless_failed(plan)
     behind = plan.counts.get("copy", 0)
     if behind:
@@ -200,7 +168,6 @@ def _check(args: argparse.Namespace) -> None:
 
 def _load(args: argparse.Namespace) -> Job:
     """The job; of several mistakes in its file, each is said on a line of its own."""
-    from ..errors import FormatError
     from ..mirror.jobs.job import Job
     from ..mirror.jobs.yamlfile import YamlError
 
@@ -214,30 +181,22 @@ def _load(args: argparse.Namespace) -> Job:
         raise FormatError(f"there are {len(exc.problems)} mistakes in {args.job}", hint="they stand above") from None
 
 
-def _planned(args: argparse.Namespace, *, full: bool, journal: Path | None) -> MirrorPlan:
-    from ..mirror.options import MirrorOptions
+def _planned(args: argparse.Namespace, chosen: MirrorOptions, journal: Path | None, word: str) -> MirrorPlan:
     from ..mirror.plan import mirror_plan
-    from .progress import shown
 
     job = _load(args)
-    with shown(args) as progress:
-        plan = mirror_plan(job, MirrorOptions(shard=_shard(args.shard), full=full), journal=journal, progress=progress)
+    plan = perform(
+        args,
+        lambda progress: mirror_plan(job, chosen, journal=journal, progress=progress),
+        lambda plan: plan_lines(plan, word),
+    )
     if not args.json:
         warn(job.warnings)
     return plan
 
 
-def _show(args: argparse.Namespace, plan: MirrorPlan, word: str) -> None:
-    if args.json:
-        result(plan.to_json())
-    else:
-        result(*plan_lines(plan, word))
-
-
 def _unless_failed(plan: MirrorPlan) -> None:
     if plan.failures:
-        from ..errors import StoreError
-
         raise StoreError(f"{len(plan.failures)} could not be looked at", hint="the output says why")
 
 
@@ -245,12 +204,6 @@ def _read_plan(path: Path) -> MirrorPlan:
     from ..mirror.files import read_plan
 
     return read_plan(path)
-
-
-def _shard(text: str | None) -> Shard | None:
-    from ..mirror.shards import Shard
-
-    return None if text is None else Shard.parse(text)
 
 
 def _journal(args: argparse.Namespace, shard: Shard | None) -> Path | None:
@@ -272,7 +225,6 @@ def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
 
 def _check_reports(args: argparse.Namespace) -> None:
     """What cannot be written anyhow is found out before a run that may take hours."""
-    from ..errors import UsageError
     from ..io.atomic import check_place
 
     for path in args.report:
@@ -289,8 +241,6 @@ def _check_reports(args: argparse.Namespace) -> None:
 
 def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
     """Write all that were asked for, even where one of them fails; the last failure is raised, the others are said."""
-    from ..errors import OcibridgeError
-
     problem: OcibridgeError | None = None
     for write in _writers(args, report):
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .output import columns, human_size, human_time, number, printable
+from .output import columns, human_size, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
@@ -46,7 +46,7 @@ def run_lines(report: MirrorReport) -> list[str]:
     return columns(rows, indent="") if rows else []
 
 
-def summary(report: MirrorReport, seconds: float) -> str:
+def summary(report: MirrorReport) -> str:
     """What was done, and what was saved."""
     counts = report.counts
     parts = [f"{counts['copied']} copied"] if counts.get("copied") else []
@@ -60,7 +60,7 @@ def summary(report: MirrorReport, seconds: float) -> str:
         how = [f"{count} {word}" for count, word in saved_blobs if count]
         moved += f", {human_size(saved)} did not have to (blobs: {', '.join(how)})"
     resumed = f"; a run that was interrupted had done {report.resumed} of them" if report.resumed else ""
-    return f"mirrored: {', '.join(parts) or 'nothing to do'}; {moved}, in {human_time(seconds)}{resumed}"
+    return f"mirrored: {', '.join(parts) or 'nothing to do'}; {moved}{resumed}"
 
 
 def _skipped(reasons: Sequence[str]) -> list[str]:

@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share; where the ORAS command line has one for the same thing, it has that name."""
+"""Flags from types of options (see `ocibridge.options`), and the few that belong to the command line alone.
+
+Where the ORAS command line has a flag for the same thing, it has that name.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from ..errors import UsageError
+from ..formats.registry import formats
+from ..operations.options import SourceOptions, TargetOptions, TransferOptions
+from ..options import Option, Options, fields_of
+from ..stores.registry.options import RegistryOptions
 from .output import result
 from .passwords import credentials
-from .values import count, names
 
-if TYPE_CHECKING:
-    from ..stores.registry import RegistryOptions
+T = TypeVar("T", bound=Options)
 
 Commands = argparse._SubParsersAction  # the only name that argparse has for it
+TARGET = "HOST[:PORT]/REPOSITORY[:TAG] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
+"""How a place in a store is written."""
+STORED = TARGET.replace("[:TAG]", "[:TAG|@DIGEST]", 1)
+"""How what is in a store is written."""
 PROGRESS = ("auto", "tty", "plain", "json", "none")
 
 
@@ -32,15 +43,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `message`."""
-        from ..errors import UsageError
-
         raise UsageError(message, hint=f"see '{self.prog} --help'")
 
 
 class _NoPassword(argparse.Action):
     def __call__(self, *_: Any) -> NoReturn:
-        from ..errors import UsageError
-
         raise UsageError(
             "a password on the command line can be read by every user of this machine",
             hint="leave it out and type it when asked, or give it with --password-stdin",
@@ -64,125 +71,100 @@ def add_command(commands: Commands[Any], name: str, summary: str, example: str, 
     return parser
 
 
-def add_dialect(parser: Parser, *, default: str | None = None) -> None:
-    """`--dialect`."""
-    parser.add_argument(
-        "--dialect",
-        choices=("cnai", "draft", "modelpack"),
-        default=default,
-        help="vocabulary of the manifest: cnai (the model specification's first names), draft (OCI layers that a "
-        "container runtime mounts) or modelpack (its current names)" + (f"; default: {default}" if default else ""),
-    )
+def add_flags(
+    parser: Parser,
+    *kinds: type[Options],
+    json: bool = True,
+    progress: bool = False,
+    registry: bool = True,
+) -> None:
+    """The flags of a command.
+
+    Args:
+        parser: Of the command.
+        kinds: Types of its options. A flag that several have is declared once. With `SourceOptions` and `TargetOptions`
+            come the options of all formats, with `TransferOptions` the progress.
+        json: Whether it has `--json`.
+        progress: Whether it has `--progress` and `--quiet`, even if nothing is transferred.
+        registry: Whether it has the options of registries.
+    """
+    said = {each.flags: each for kind in kinds for each in fields_of(kind)}
+    formatted = list(_of_formats(kinds))
+    rest = [each for each in said.values() if each.group is not None]
+    _declare(parser, (each for each in said.values() if each.group is None))
+    if json:
+        parser.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
+    _declare(parser, [*formatted, *rest])
+    if progress or any(issubclass(kind, TransferOptions) for kind in kinds):
+        _add_progress(_group(parser, "progress" if progress else "transfer"))
+    if registry:
+        _declare(parser, fields_of(RegistryOptions))
+        group = _group(parser, "registry")
+        group.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+        group.add_argument("-p", "--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
 
 
-def add_box(parser: Parser) -> None:
-    """What is written at a path: `--as`, `--zip-method`, `--force`, and what a box needs that the model was not in."""
-    parser.add_argument(
-        "--as",
-        dest="as_format",
-        choices=("carton", "mlarchive", "folder"),
-        help="what to write, whatever the name of the target says",
-    )
-    parser.add_argument(
-        "--zip-method",
-        choices=("stored", "deflate", "zstd"),
-        default="stored",
-        help="how the members of a carton are compressed (default: stored)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace the target if it exists")
-    group = parser.add_argument_group("making a box of a model that was in another")
-    group.add_argument("--runner-name", metavar="NAME", help="runner of a new carton, such as torchscript")
-    group.add_argument("--framework-version", metavar="REQ", help="framework versions it needs, such as =1.12.1")
-    group.add_argument(
-        "--runner-compat-version", type=count, default=1, metavar="N", help="version of its model folder (default: 1)"
-    )
-    group.add_argument("--hooks", metavar="FOLDER", help="folder with the hooks (*.py) of a new MLSteam archive")
+def _of_formats(kinds: Iterable[type[Options]]) -> Iterator[Option]:
+    """The options of all formats, in groups by format; those that several have are one, with the choices of all."""
+    found: dict[tuple[str, ...], list[tuple[str, Option]]] = {}
+    for each in formats():
+        for base, kind in ((SourceOptions, each.read_options), (TargetOptions, each.write_options)):
+            if any(issubclass(known, base) for known in kinds):
+                for said in fields_of(kind):
+                    found.setdefault(said.flags, []).append((each.label, said))
+    for same in found.values():
+        said = same[0][1]
+        choices = tuple(dict.fromkeys(word for _, each in same for word in each.choices or ()))
+        group = said.group or f"options for {' and '.join(label for label, _ in same)}"
+        yield replace(said, allowed=choices or None, group=group)
 
 
-def box_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `pull` and `convert` that `add_box` declares."""
-    named = ("zip_method", "runner_name", "framework_version", "runner_compat_version", "hooks")
-    writing = {name: getattr(args, name) for name in named}
-    return {"as_format": args.as_format, "force": args.force, "writing": writing}
+def _declare(parser: Parser, options: Iterable[Option], prefix: str = "") -> None:
+    for each in options:
+        target = parser if each.group is None else _group(parser, each.group)
+        target.add_argument(*_names(each, prefix), **_argument(each, prefix))
 
 
-def add_platform(parser: Parser) -> None:
-    """`--platform`."""
-    parser.add_argument(
-        "--platform",
-        type=names,
-        action="extend",
-        metavar="OS/ARCH,…",
-        help="platforms of the image, with commas between them (default: linux/amd64,linux/arm64)",
-    )
+def _names(said: Option, prefix: str) -> list[str]:
+    if prefix:
+        return [f"--{prefix}-{name[2:]}" for name in said.flags]
+    return [*([said.short] if said.short else []), *said.flags]
 
 
-def add_max_layers(parser: Parser) -> None:
-    """`--max-layers`."""
-    parser.add_argument(
-        "--max-layers",
-        type=count,
-        metavar="N",
-        help="tar layers that there may be; beyond them neighbouring weights share one (default: 120)",
-    )
+def _argument(said: Option, prefix: str) -> dict[str, Any]:
+    """The arguments of `add_argument`. What is not given is left to the type of the options."""
+    default = getattr(said.default, "value", said.default)
+    help = said.help.replace("%(default)s", str(default)).replace("%", "%%")
+    dest = f"{prefix}_{said.name}" if prefix else said.name
+    common = {"dest": dest, "help": help, "default": argparse.SUPPRESS}
+    if said.negative:
+        return {**common, "action": argparse.BooleanOptionalAction, "default": None}
+    if isinstance(said.default, bool):
+        return {**common, "action": "store_false" if said.default else "store_true"}
+    if said.choices is None:
+        common["metavar"] = said.metavar or said.name.upper()
+    return {
+        **common,
+        "choices": said.choices,
+        "type": _parser_of(said.parse) if said.parse else str,
+        "action": "append" if said.repeat else "store",
+    }
 
 
-def image_options(args: argparse.Namespace) -> dict[str, Any]:
-    """`platforms` and `max_layers`, where they were given."""
-    given = {"platforms": args.platform, "max_layers": args.max_layers}
-    return {name: value for name, value in given.items() if value is not None}
+def _parser_of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from None
+
+    return parsed
 
 
-def add_json(parser: Parser) -> None:
-    """`--json`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
-
-
-def add_links(parser: Parser) -> None:
-    """`--fetch-links` and `--links-host`."""
-    group = parser.add_argument_group("files that the source only links to")
-    group.add_argument("--fetch-links", action="store_true", help="fetch them (without it, they are an error)")
-    group.add_argument(
-        "--links-host",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="fetch them from this host only (may be given several times)",
-    )
-
-
-def add_registry(parser: Parser) -> None:
-    """How a registry is reached, with the names of the ORAS command line."""
-    group = parser.add_argument_group("registry")
-    group.add_argument(
-        "--plain-http",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="use HTTP, or never use it (default: HTTP for loopback hosts only)",
-    )
-    group.add_argument("--insecure", action="store_true", help="do not verify the TLS certificate")
-    for name, what in (
-        ("--ca-file", "certificate authorities to trust (PEM)"),
-        ("--cert-file", "client certificate (PEM)"),
-        ("--key-file", "key of the client certificate (PEM)"),
-        ("--registry-config", "credential file, instead of those of docker and podman"),
-    ):
-        group.add_argument(name, type=Path, metavar="FILE", help=what)
-    group.add_argument("-u", "--username", metavar="USER", help="user name, instead of stored credentials")
-    group.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
-    group.add_argument("-p", "--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
-
-
-def add_transfer(parser: Parser) -> None:
-    """`--concurrency`, `--progress` and `--quiet`."""
-    group = parser.add_argument_group("transfer")
-    group.add_argument("--concurrency", type=count, metavar="N", help="layers that move at the same time (default: 4)")
-    _add_progress(group)
-
-
-def add_progress(parser: Parser) -> None:
-    """`--progress` and `--quiet`."""
-    _add_progress(parser.add_argument_group("progress"))
+def _group(parser: Parser, title: str) -> argparse._ArgumentGroup:
+    """The group of this title, which is made where there is none."""
+    found = next((each for each in parser._action_groups if each.title == title), None)
+    return found or parser.add_argument_group(title)
 
 
 def _add_progress(group: argparse._ArgumentGroup) -> None:
@@ -195,48 +177,89 @@ def _add_progress(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
 
 
-def add_cache(parser: Parser) -> None:
-    """`--no-cache`."""
-    parser.add_argument(
-        "--no-cache",
-        dest="cache",
-        action="store_false",
-        help="read every file: neither use nor keep digests of unchanged files, nor notes on unfinished uploads",
+def given(args: argparse.Namespace, options: Iterable[Option], prefix: str = "") -> dict[str, Any]:
+    """The values of the options that were given, by name."""
+    found = {}
+    for each in options:
+        value = getattr(args, f"{prefix}_{each.name}" if prefix else each.name, None)
+        if value is None:
+            continue
+        if each.repeat:
+            value = [item for items in value for item in (items if isinstance(items, list) else [items])]
+        found[each.name] = each.repeat(value) if callable(each.repeat) else value
+    return found
+
+
+def options_of(args: argparse.Namespace, kind: type[T]) -> T:
+    """The options of a command that were given.
+
+    Raises:
+        UsageError: a value is malformed.
+    """
+    values = given(args, fields_of(kind))
+    if issubclass(kind, SourceOptions):
+        values["reading"] = _of_any_format(args, [each.read_options for each in formats()])
+    if issubclass(kind, TargetOptions):
+        values["writing"] = _of_any_format(args, [each.write_options for each in formats()])
+    return kind(**values)
+
+
+def _of_any_format(args: argparse.Namespace, kinds: Iterable[type[Options]]) -> dict[str, Any]:
+    """The options of formats that were given; where only one format has them, they are checked before it is read."""
+    said = {kind: fields_of(kind) for kind in kinds}
+    found = given(args, [each for options in said.values() for each in options])
+    fitting = [kind for kind, options in said.items() if found.keys() <= {each.name for each in options}]
+    if len(fitting) == 1:
+        fitting[0](**found)
+    return found
+
+
+def refuse(args: argparse.Namespace, kind: type[Options], wanted: type[Options], what: str) -> None:
+    """Refuse options of one type that another has not.
+
+    Args:
+        args: The arguments.
+        kind: Type of options that were declared.
+        wanted: Type of options that are used.
+        what: What the others are for, for messages.
+
+    Raises:
+        UsageError: one is given.
+    """
+    used = {each.name for each in fields_of(wanted)}
+    refused = [each for each in fields_of(kind) if each.name not in used]
+    for name in given(args, refused):
+        flag = next(each.flags[0] for each in refused if each.name == name)
+        raise UsageError(f"{flag} is for {what}", hint="leave it out")
+
+
+def add_source_registry(parser: Parser) -> None:
+    """How the registry of a source is reached, in flags that start with `--from-`."""
+    title = "registry of the source"
+    parser.add_argument_group(title, "where it is another than that of the target, or needs other options")
+    names = ("plain_http", "insecure", "ca_file", "username")
+    _declare(parser, [replace(each, group=title) for each in fields_of(RegistryOptions) if each.name in names], "from")
+    _group(parser, title).add_argument(
+        "--from-password-stdin", action="store_true", help="read the password from standard input"
     )
 
 
-def registry_options(args: argparse.Namespace) -> RegistryOptions | None:
-    """What the registry flags say; None where there are none, so that nothing is imported for a local path.
+def registry_of(args: argparse.Namespace, prefix: str = "") -> RegistryOptions | None:
+    """What the registry flags say; None if there are none.
+
+    Args:
+        args: The arguments.
+        prefix: `from`, for the registry of the source.
 
     Raises:
         UsageError: a password without a user, or a user without a password.
     """
-    username, password = credentials(args)
-    given = {
-        name: getattr(args, name)
-        for name in ("plain_http", "insecure", "ca_file", "cert_file", "key_file", "registry_config")
-        if getattr(args, name) not in (None, False) or (name == "plain_http" and args.plain_http is False)
-    }
-    if not given and username is None:
+    found = given(args, fields_of(RegistryOptions), prefix)
+    dash = f"{prefix}_" if prefix else ""
+    stdin = getattr(args, f"{dash}password_stdin")
+    username, password = credentials(found.pop("username", None), stdin, f"--{prefix}-" if prefix else "--")
+    if not found and username is None:
         return None
-    from ..stores.registry import RegistryOptions
-
-    return RegistryOptions(**given, username=username, password=password)
-
-
-def transfer_options(args: argparse.Namespace) -> dict[str, Any]:
-    """`concurrency`, where it was given."""
-    return {} if args.concurrency is None else {"concurrency": args.concurrency}
-
-
-def links_options(args: argparse.Namespace) -> dict[str, Any]:
-    """`fetch_links` and `links_hosts`.
-
-    Raises:
-        UsageError: hosts without `--fetch-links`.
-    """
-    if args.links_host and not args.fetch_links:
-        from ..errors import UsageError
-
-        raise UsageError("--links-host says where --fetch-links may fetch from", hint="add --fetch-links")
-    return {"fetch_links": args.fetch_links, "links_hosts": args.links_host}
+    if prefix and "registry_config" in args:
+        found["registry_config"] = args.registry_config
+    return RegistryOptions(**found, username=username, password=password)

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 _MAX_SECRET = 1 << 20
 
 
-def credentials(args: argparse.Namespace, *, required: bool = False) -> tuple[str | None, str | None]:
+def credentials(
+    username: str | None, stdin: bool, start: str = "--", *, required: bool = False
+) -> tuple[str | None, str | None]:
     """User name and password, asked for where they are missing and somebody is there to answer.
 
     Args:
-        args: Parsed arguments.
+        username: User name, where it is given.
+        stdin: Whether the password is read from standard input.
+        start: What the flags begin with.
         required: Whether the user name is asked for, too.
 
     Raises:
@@ -21,13 +24,12 @@ def credentials(args: argparse.Namespace, *, required: bool = False) -> tuple[st
     """
     from ..errors import UsageError
 
-    username: str | None = args.username
-    if username is None and args.password_stdin:
-        raise UsageError("--password-stdin needs --username", hint="add --username USER")
+    if username is None and stdin:
+        raise UsageError(f"{start}password-stdin needs {start}username", hint=f"add {start}username USER")
     if username is None and not required:
         return None, None
     asked = sys.stdin is not None and sys.stdin.isatty()
-    if not args.password_stdin and not asked:
+    if not stdin and not asked:
         raise UsageError("there is no terminal to ask for the password on", hint="give it with --password-stdin")
     if username is None:
         sys.stderr.write("User name: ")
@@ -35,7 +37,7 @@ def credentials(args: argparse.Namespace, *, required: bool = False) -> tuple[st
         username = sys.stdin.readline().strip()
     if not username:
         raise UsageError("the user name is empty", hint="give it with --username")
-    password = _read_password() if args.password_stdin else _ask_password()
+    password = _read_password() if stdin else _ask_password()
     if not password:
         raise UsageError("the password is empty", hint="type it when asked, or give it with --password-stdin")
     return username, password

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..operations.options import VerifyOptions
 from . import options
-from .output import printable, result, tick, warn
+from .output import printable, tick
+from .running import perform
+
+if TYPE_CHECKING:
+    from ..operations.reports import VerifyReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -22,39 +27,22 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
-    parser.add_argument(
-        "--manifest-only",
-        action="store_true",
-        help="prove the identity of a carton in raw-files layers from its manifest alone, reading no file",
-    )
-    options.add_json(parser)
-    options.add_links(parser)
-    options.add_transfer(parser)
-    options.add_registry(parser)
+    options.add_flags(parser, VerifyOptions)
 
 
 def run(args: argparse.Namespace) -> None:
     """Verify, and print what holds."""
-    links = options.links_options(args)
-    registry = options.registry_options(args)
-    from ..operations.options import VerifyOptions
+    chosen = options.options_of(args, VerifyOptions)
+    registry = options.registry_of(args)
     from ..operations.verify import verify
-    from .progress import shown
 
-    with shown(args) as progress:
-        report = verify(
-            args.subject,
-            VerifyOptions(manifest_only=args.manifest_only, reading=links, **options.transfer_options(args)),
-            registry=registry,
-            progress=progress,
-        )
-    if args.json:
-        result(report.to_json())
-        return
-    warn(report.warnings)
+    perform(args, lambda progress: verify(args.subject, chosen, registry=registry, progress=progress), _lines)
+
+
+def _lines(report: VerifyReport) -> list[str]:
     mark = tick()
-    result(
+    return [
         printable(report.subject),
         *(f"  {mark} {printable(sentence)}" for sentence in report.proven),
         "verified",
-    )
+    ]

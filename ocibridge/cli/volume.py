@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..volume.options import PrepareOptions
 from . import options, volume_check, volume_manifest
-from .output import human_time, result, say, warn
+from .push import movements
+from .running import perform
+
+if TYPE_CHECKING:
+    from ..operations.reports import PrepareReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -46,40 +50,22 @@ def _add_prepare(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "target", metavar="TARGET", nargs="?", help="where else the image goes, as the tag given here with the suffix"
     )
-    options.add_platform(parser)
-    parser.add_argument(
-        "--suffix", help="what the tag of the image has after the artifact's, written --suffix=-image (the default)"
-    )
-    options.add_max_layers(parser)
-    options.add_json(parser)
-    options.add_cache(parser)
-    options.add_transfer(parser)
-    options.add_registry(parser)
+    options.add_flags(parser, PrepareOptions)
 
 
 def _prepare(args: argparse.Namespace) -> None:
-    registry = options.registry_options(args)
-    from ..volume.options import PrepareOptions
+    chosen = options.options_of(args, PrepareOptions)
+    registry = options.registry_of(args)
     from ..volume.prepare import volume_prepare
-    from .progress import shown
-    from .push import movements
 
-    started = time.monotonic()
-    suffix = {} if args.suffix is None else {"suffix": args.suffix}
-    with shown(args) as progress:
-        report = volume_prepare(
-            args.reference,
-            args.target,
-            PrepareOptions(cache=args.cache, **suffix, **options.image_options(args), **options.transfer_options(args)),
-            registry=registry,
-            progress=progress,
-        )
-    if args.json:
-        result(report.to_json())
-        return
-    warn(report.warnings)
-    if not args.quiet:
-        seconds = human_time(time.monotonic() - started)
-        platforms = ", ".join(each.platform for each in report.platforms)
-        say(f"prepared the image {report.tag} for {platforms}: layers {movements(report.layers)}, in {seconds}")
-    result(report.reference)
+    perform(
+        args,
+        lambda progress: volume_prepare(args.reference, args.target, chosen, registry=registry, progress=progress),
+        lambda report: [report.reference],
+        _prepared,
+    )
+
+
+def _prepared(report: PrepareReport) -> str:
+    platforms = ", ".join(each.platform for each in report.platforms)
+    return f"prepared the image {report.tag} for {platforms}: layers {movements(report.layers)}"

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..volume.options import VolumeCheckOptions
 from . import options
-from .output import columns, human_size, printable, result, warn
+from .output import columns, human_size, printable
+from .running import show
 
 if TYPE_CHECKING:
     from ..volume.reports import Prediction, VolumeCheckReport
@@ -23,20 +25,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("reference", metavar="REFERENCE", help="an artifact or image, of whatever tool")
-    parser.add_argument("--runtime", choices=("containerd", "cri-o"), help="of the nodes (default: both)")
-    parser.add_argument(
-        "--version", dest="runtime_version", metavar="X.Y", help="version of the runtime (default: the current one)"
-    )
-    parser.add_argument(
-        "--platform", default="linux/amd64", metavar="OS/ARCH", help="of the nodes (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--read",
-        action="store_true",
-        help="read and verify every layer, not only what the manifest and tar headers say",
-    )
-    options.add_json(parser)
-    options.add_registry(parser)
+    options.add_flags(parser, VolumeCheckOptions)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -45,20 +34,12 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         SystemExit: it would not (status 1).
     """
-    registry = options.registry_options(args)
+    chosen = options.options_of(args, VolumeCheckOptions)
+    registry = options.registry_of(args)
     from ..volume.check import volume_check
-    from ..volume.options import VolumeCheckOptions
 
-    report = volume_check(
-        args.reference,
-        VolumeCheckOptions(runtime=args.runtime, version=args.runtime_version, platform=args.platform, read=args.read),
-        registry=registry,
-    )
-    if args.json:
-        result(report.to_json())
-    else:
-        warn(report.warnings)
-        result(*described(report))
+    report = volume_check(args.reference, chosen, registry=registry)
+    show(args, report, described)
     if not report.ok:
         raise SystemExit(1)
 

@@ -10,8 +10,8 @@ from .shards import Shard
 
 
 @dataclass(frozen=True, kw_only=True)
-class MirrorOptions(Options):
-    """Which part of a job is looked at, and how well."""
+class ShardOptions(Options):
+    """Which part of a job is looked at; None is all of it."""
 
     shard: Shard | None = option(
         None,
@@ -19,6 +19,12 @@ class MirrorOptions(Options):
         metavar="INDEX/COUNT",
         parse=Shard.parse,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorOptions(ShardOptions):
+    """How well the targets of a job are looked at."""
+
     full: bool = option(False, help="ask the targets for every blob, whatever the journal says")
 
 

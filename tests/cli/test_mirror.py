@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ocibridge.io import atomic as files
+from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.journal import MirrorJournal
 from ocibridge.mirror.options import RunOptions
 from ocibridge.schemas import schema
@@ -451,9 +453,9 @@ def test_ending_with_the_first_failure(run: Run, site: Site, monkeypatch: pytest
 
     real = module.mirror_run
 
-    def watched(*args: object, **options: object) -> object:
-        given.append(options["options"])  # type: ignore[arg-type]
-        return real(*args, **options)  # type: ignore[arg-type]
+    def watched(job: Job, options: RunOptions, **more: Any) -> object:
+        given.append(options)
+        return real(job, options, **more)
 
     monkeypatch.setattr(module, "mirror_run", watched)
     assert run("mirror", "run", site.path, "--abort-on-error", "--workers", 3, "--full", "-q").status == 0

@@ -12,77 +12,67 @@ from typing import Any
 import pytest
 
 from ocibridge import settings
-from ocibridge.cli import options
+from ocibridge.airgap.options import PackOptions, UnpackOptions
 from ocibridge.cli.main import build_parser
-from ocibridge.cli.values import ROLES, count, key_values, moment, role_rules
 from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.errors import UsageError
 from ocibridge.formats.registry import formats
-from ocibridge.model import Role
+from ocibridge.operations.options import (
+    ConvertOptions,
+    CopyOptions,
+    InspectOptions,
+    PullOptions,
+    PushOptions,
+    SourceOptions,
+    TargetOptions,
+    VerifyOptions,
+)
+from ocibridge.options import Options, fields_of
+from ocibridge.stores.registry import RegistryOptions
 
 from .conftest import Run
 
 
+def flags(command: str) -> set[str]:
+    commands = next(each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return {flag for action in commands.choices[command]._actions for flag in action.option_strings}
+
+
 @pytest.mark.parametrize(
-    ("text", "iso"),
+    ("command", "kind"),
     [
-        ("0", "1970-01-01T00:00:00+00:00"),
-        ("1700000000", "2023-11-14T22:13:20+00:00"),
-        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00+00:00"),
-        ("2026-01-31t12:00:00.5z", "2026-01-31T12:00:00.500000+00:00"),
-        ("2026-01-31 12:00:00.123456789-05:30", "2026-01-31T12:00:00.123456-05:30"),
+        ("push", PushOptions),
+        ("pull", PullOptions),
+        ("convert", ConvertOptions),
+        ("copy", CopyOptions),
+        ("copy", PackOptions),
+        ("copy", UnpackOptions),
+        ("inspect", InspectOptions),
+        ("verify", VerifyOptions),
     ],
 )
-def test_times(text: str, iso: str) -> None:
-    assert moment(text).isoformat() == iso
+def test_every_option_is_a_flag(command: str, kind: type[Options]) -> None:
+    found = flags(command)
+    wanted = {flag for said in fields_of(kind) for flag in said.flags}
+    for each in formats():
+        if issubclass(kind, SourceOptions):
+            wanted |= {flag for said in fields_of(each.read_options) for flag in said.flags}
+        if issubclass(kind, TargetOptions):
+            wanted |= {flag for said in fields_of(each.write_options) for flag in said.flags}
+    assert wanted <= found
+    assert {"--ca-file", "--username", "-u", "--no-plain-http"} <= found
 
 
-@pytest.mark.parametrize(
-    "text", ["", "now", "2026-01-31", "2026-02-30T00:00:00Z", "2026-01-31T12:00:00", "9" * 12, "9" * 9999, "١٢"]
-)
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="seconds since 1970"):
-        moment(text)
+def test_a_flag_of_several_formats_has_the_choices_of_all() -> None:
+    commands = next(each for each in build_parser("pull")._actions if isinstance(each, argparse._SubParsersAction))
+    (method,) = [each for each in commands.choices["pull"]._actions if "--zip-method" in each.option_strings]
+    assert method.choices == ("stored", "deflate", "zstd")
 
 
-def test_counts() -> None:
-    assert count("12") == 12
-    for text in ("0", "-1", "1.5", "", "١", "9" * 5000):
-        with pytest.raises(argparse.ArgumentTypeError):
-            count(text)
-
-
-def test_annotations() -> None:
-    assert key_values(["a=1", "b=", "c=x=y"]) == {"a": "1", "b": "", "c": "x=y"}
-    for pairs in (["a"], ["=1"], ["a=1", "a=1"]):
-        with pytest.raises(UsageError):
-            key_values(pairs)
-
-
-def test_roles_keep_their_order() -> None:
-    assert role_rules(["*.x=doc", "a=b=weight"]) == [("*.x", "doc"), ("a=b", "weight")]
-    for pairs in (["x"], ["=doc"], ["x=nothing"]):
-        with pytest.raises(UsageError):
-            role_rules(pairs)
-
-
-def actions(command: str) -> dict[str, argparse.Action]:
-    commands = next(each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    return {action.dest: action for action in commands.choices[command]._actions}
-
-
-def test_the_words_on_the_command_line_are_those_of_the_library() -> None:
-    # They are written down twice, because the library's modules must not be imported for --help.
-    assert actions("push")["layers"].choices == tuple(each.value for each in Layers)
-    assert actions("push")["compress"].choices == tuple(each.value for each in Compress)
-    assert (
-        actions("pull")["as_format"].choices
-        == settings.PULL_AS
-        == tuple(each.name for each in formats() if not each.scheme)
-    )
-    assert tuple(each.value for each in Role) == ROLES
-    assert actions("pull")["zip_method"].choices == settings.ZIP_METHODS
-    assert f"default: {settings.CONCURRENCY})" in (actions("push")["concurrency"].help or "")
+def test_options_of_another_format_are_refused(run: Run, carton: Path, tmp_path: Path) -> None:
+    outcome = run("push", carton, f"oci:{tmp_path}/layout", "--strip-from")
+    assert outcome.status == 2
+    assert "--strip-from is for models of Ollama" in outcome.err
 
 
 class Given:
@@ -175,8 +165,4 @@ def test_a_terminal_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_password_is_in_no_representation() -> None:
-    args = argparse.Namespace(
-        plain_http=None, insecure=True, ca_file=None, cert_file=None, key_file=None, registry_config=None,
-        username=None, password_stdin=False,
-    )  # fmt: skip
-    assert "password" not in repr(options.registry_options(args))
+    assert "s3cret" not in repr(RegistryOptions(username="me", password="s3cret"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...options import Options, option
 from ...settings import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 _HUB_API = "registry-1.docker.io"
+_GROUP = "registry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,9 @@ class RateLimits:
         return (self.concurrent, self.per_second, self.remaining_min) != (None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryOptions:
-    """Options for a registry, as the command-line options of the same names.
+@dataclass(frozen=True, kw_only=True)
+class RegistryOptions(Options):
+    """Options for a registry.
 
     Attributes:
         plain_http: True for HTTP, False for HTTPS, None for HTTP on loopback hosts only, unless an option for TLS is
@@ -118,13 +120,26 @@ class RegistryOptions:
             `httpx.MockTransport`. It is responsible for proxies and TLS.
     """
 
-    plain_http: bool | None = None
-    insecure: bool = False
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    registry_config: Path | None = None
-    username: str | None = None
+    plain_http: bool | None = option(
+        None,
+        help="use HTTP, or never use it (default: HTTP for loopback hosts only)",
+        negative=True,
+        group=_GROUP,
+    )
+    insecure: bool = option(False, help="do not verify the TLS certificate", group=_GROUP)
+    ca_file: Path | None = option(
+        None, help="certificate authorities to trust (PEM)", metavar="FILE", parse=Path, group=_GROUP
+    )
+    cert_file: Path | None = option(None, help="client certificate (PEM)", metavar="FILE", parse=Path, group=_GROUP)
+    key_file: Path | None = option(
+        None, help="key of the client certificate (PEM)", metavar="FILE", parse=Path, group=_GROUP
+    )
+    registry_config: Path | None = option(
+        None, help="credential file, instead of those of docker and podman", metavar="FILE", parse=Path, group=_GROUP
+    )
+    username: str | None = option(
+        None, help="user name, instead of stored credentials", metavar="USER", short="-u", group=_GROUP
+    )
     password: str | None = field(default=None, repr=False)
     limits: Limits = DEFAULT_LIMITS
     retries: Retry = Retry()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands do with a report: warnings, a summary, the result; or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from .output import human_time, result, say, warn
+
+if TYPE_CHECKING:
+    from ..transfer import Progress
+
+
+class Report(Protocol):
+    """What an operation returns."""
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        ...
+
+
+@runtime_checkable
+class Warned(Protocol):
+    """A report that may have warnings."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """One sentence each."""
+        ...
+
+
+R = TypeVar("R", bound=Report)
+
+
+def perform(
+    args: argparse.Namespace,
+    operation: Callable[[Progress], R],
+    lines: Callable[[R], Sequence[str]],
+    summary: Callable[[R], str] | None = None,
+    *,
+    at_the_end: bool = False,
+) -> R:
+    """Do something that takes a while, show how far it is, and print its report.
+
+    Args:
+        args: The arguments.
+        operation: What is done; it is given what shows the progress.
+        lines: What goes to standard output.
+        summary: What is said of it, unless nobody wants to hear it; the time is added.
+        at_the_end: Whether the summary comes after the lines.
+    """
+    from .progress import shown
+
+    started = time.monotonic()
+    with shown(args) as progress:
+        report = operation(progress)
+    told = ""
+    if summary and not (args.quiet or args.json):
+        told = f"{summary(report)}, in {human_time(time.monotonic() - started)}"
+    show(args, report, lines, "" if at_the_end else told)
+    if at_the_end and told:
+        say(told)
+    return report
+
+
+def show(args: argparse.Namespace, report: R, lines: Callable[[R], Sequence[str]], summary: str = "") -> None:
+    """Print a report: its warnings, the summary and its lines, or its JSON.
+
+    Args:
+        args: The arguments.
+        report: What an operation returned.
+        lines: What goes to standard output.
+        summary: What is said before.
+    """
+    if args.json:
+        result(report.to_json())
+        return
+    if isinstance(report, Warned):
+        warn(report.warnings)
+    if summary:
+        say(summary)
+    result(*lines(report))
