@@ -14,10 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import settings
 from ..errors import UsageError
 from ..io.atomic import check_place
-from ..io.content import BytesContent, Content
+from ..io.content import Content
 from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
@@ -25,11 +24,11 @@ from ..operations.copy import copy_companions
 from ..paths import show
 from ..stores.archivewriter import ArchiveWriter
 from ..stores.base import Store
-from ..stores.content import BlobContent
 from ..stores.imageindex import Entry, ImageIndex
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
+from ..transfer.blobs import BytesBlob, StoredBlob
 from ..transfer.copygraph import CopyOptions, GraphCopier
 from ..transfer.graph import Node
 from ..transfer.progress import reported
@@ -48,7 +47,6 @@ ANNOTATION_BLOBS_AT = "org.ocibridge.bundle.blobs-at"
 """Annotation of an entry of `index.json`: repositories of the other side, as the sending side names them, that have the
 blobs which the archive lacks; separated by commas."""
 _PHASE = "packing"
-_SMALL = settings.MiB
 _AHEAD = 4
 
 
@@ -254,7 +252,7 @@ def _write(
     left: dict[str, int] = {}
     manifests: dict[str, Node] = {}
     blobs: dict[str, int] = {}
-    items: list[tuple[Descriptor, Content, Store | None]] = []
+    items: list[StoredBlob | BytesBlob] = []
     for each in found:
         for node in each.contents.nodes:
             for blob in node.blobs:
@@ -262,12 +260,12 @@ def _write(
                     left[blob.digest] = blob.size
                 elif blob.digest not in blobs:
                     blobs[blob.digest] = blob.size
-                    items.append((blob, BlobContent(each.source, blob), each.source))
+                    items.append(StoredBlob(each.source, blob))
             if node.digest not in manifests:
                 manifests[node.digest] = node
-                items.append((node.descriptor, BytesContent(node.data), None))
-    writer.need(descriptor.size for descriptor, _, _ in items)
-    progress.plan(_PHASE, len(items), sum(descriptor.size for descriptor, _, _ in items))
+                items.append(BytesBlob(node.descriptor, node.data))
+    writer.need(item.size for item in items)
+    progress.plan(_PHASE, len(items), sum(item.size for item in items))
     with closing(_ahead(items, concurrency, writer.room_ahead())) as ahead:
         for descriptor, content in ahead:
             task = Task(_PHASE, descriptor.digest, descriptor.size)
@@ -285,33 +283,32 @@ def _write(
 
 
 def _ahead(
-    items: Sequence[tuple[Descriptor, Content, Store | None]], concurrency: int, left: int
+    items: Sequence[StoredBlob | BytesBlob], concurrency: int, left: int
 ) -> Generator[tuple[Descriptor, Content], None, None]:
     """Return the items in order, and fetch small blobs in advance while others are written.
 
     Args:
-        items: Blobs and manifests; a manifest has no store.
+        items: Blobs and manifests.
         concurrency: Number of blobs fetched at the same time.
         left: Bytes of the archive that an interrupted run has written; blobs among them are not fetched in advance.
     """
-    waiting: deque[tuple[Descriptor, Content, Future[bytes] | None]] = deque()
+    waiting: deque[tuple[Descriptor, Content | Future[Content]]] = deque()
     rest = iter(items)
     with ThreadPoolExecutor(max(1, concurrency), thread_name_prefix="ocibridge") as pool:
         try:
             while True:
-                for descriptor, content, store in islice(rest, _AHEAD * concurrency - len(waiting)):
-                    fetched = None
-                    left -= BLOCK + descriptor.size + -descriptor.size % BLOCK
-                    if left < 0 and store is not None and descriptor.size <= _SMALL:
-                        fetched = pool.submit(store.read_blob, descriptor, _SMALL)
-                    waiting.append((descriptor, content, fetched))
+                for item in islice(rest, _AHEAD * concurrency - len(waiting)):
+                    left -= BLOCK + item.size + -item.size % BLOCK
+                    # Those that are small are fetched now; what is in the archive already is not fetched at all.
+                    later = item if left >= 0 and isinstance(item, StoredBlob) else pool.submit(item.content)
+                    waiting.append((item.descriptor, later))
                 if not waiting:
                     return
-                descriptor, content, fetched = waiting.popleft()
-                yield descriptor, content if fetched is None else BytesContent(fetched.result())
+                descriptor, content = waiting.popleft()
+                yield descriptor, content.result() if isinstance(content, Future) else content
         except BaseException:  # also of the consumer
             pool.shutdown(wait=False, cancel_futures=True)
-            for store in {id(each): each for _, _, each in items if each is not None}.values():
+            for store in {id(each.store): each.store for each in items if each.store is not None}.values():
                 store.interrupt()
             raise
 

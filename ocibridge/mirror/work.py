@@ -122,7 +122,7 @@ class Worker:
 
     def listed(self, store: Store, tags: Sequence[str]) -> None:
         """Take note of all tags of a source."""
-        self._session.listed(store, tags)
+        self._session.remember_tags(store, tags)
 
     # Planning.
 
@@ -246,7 +246,7 @@ class Worker:
     def _look(self, unit: Unit) -> _Case:
         entry = self.job.entries[unit.entry]
         source, target = parse_reference(unit.source), parse_reference(unit.target)
-        new = self._session.found_new(target.name)
+        new = self._session.known_as_new(target.name)
         there = None if new else self._head(target)
         digest, root = unit.digest or source.digest, None
         if digest is None and new:

@@ -124,7 +124,7 @@ class GraphCopier:
             IntegrityError: the source has other bytes than a digest promises.
             StoreError: one of the two refused something, or could not be reached.
         """
-        root = self._root(version)
+        root = self._read_root(version)
         if self.options.before is not None:
             self.options.before(root)
         with self.session.exclusive(self.target), self.session.running_copy(), self.target.batch():
@@ -139,9 +139,9 @@ class GraphCopier:
             OcibridgeError: see `copy`.
         """
         with self.session.running_copy():
-            return _Copy(self, True).run(self._root(version), tag)
+            return _Copy(self, True).run(self._read_root(version), tag)
 
-    def _root(self, version: str | Node) -> Node:
+    def _read_root(self, version: str | Node) -> Node:
         if isinstance(version, str):
             with naming_tags(self.source, version):
                 version = read_node(self.source, version)
@@ -209,10 +209,10 @@ class _Copy:
             self._tally.warn(
                 f"{self._source.name} lacks the manifest {root.subject.digest}, which {root.digest} refers to"
             )
-        self._root(root, tag, 0)
+        self._copy_root(root, tag, 0)
         return self._tally.result(root)
 
-    def _root(self, root: Node, tag: str | None, depth: int, listed: bool = True) -> None:
+    def _copy_root(self, root: Node, tag: str | None, depth: int, listed: bool = True) -> None:
         """Copy a root and what refers to it; its tag comes last.
 
         Args:
@@ -224,46 +224,46 @@ class _Copy:
         self._done.add(root.digest)
         finished = (self._source.name, self._target.name, root.digest, self._key)
         known = finished in self._session.finished
-        tagged = tag is not None and self._leads(tag, root.digest)
-        there = known or tagged or self._has(root.digest)
-        if there and (known or (not self._options.full and self._is_whole(root))):
-            graph = self._skipped(root)
+        tagged = tag is not None and self._tag_leads_to(tag, root.digest)
+        there = known or tagged or self._target_has(root.digest)
+        if there and (known or (not self._options.full and self._target_has_children(root))):
+            graph = self._graph_at_target(root)
         else:
-            graph = self._graph(root)
-            self._fill(graph, self._options.full)
-        related = [] if known else self._related(graph.digests())
+            graph = self._read_graph(root)
+            self._copy_blobs(graph, self._options.full)
+        related = [] if known else self._find_related(graph.digests())
         if (not there and (related or tag is None)) or not (listed or known):
-            self._push(graph, None)
-        self._follow(related, depth)
+            self._push_root(graph, None)
+        self._copy_related(related, depth)
         if tag is not None:
             if not tagged:
-                self._push(graph, tag)
+                self._push_root(graph, tag)
             self._tally.tags.append(tag)
         if not self._dry:
             self._session.finished.add(finished)
 
     # Manifests and their blobs.
 
-    def _leads(self, tag: str, digest: str) -> bool:
+    def _tag_leads_to(self, tag: str, digest: str) -> bool:
         """Whether a tag of the target leads to `digest`."""
         there = None if self._new else self._target.head(tag)
         return there is not None and there.digest == digest
 
-    def _has(self, digest: str) -> bool:
+    def _target_has(self, digest: str) -> bool:
         return not self._new and self._target.head(digest) is not None
 
-    def _is_whole(self, root: Node) -> bool:
+    def _target_has_children(self, root: Node) -> bool:
         """Whether the target has all children that are wanted: it may have got other platforms of an index before."""
-        return all(self._has(child.digest) for child in select_platforms(root, self._options.platforms))
+        return all(self._target_has(child.digest) for child in select_platforms(root, self._options.platforms))
 
-    def _skipped(self, root: Node) -> Graph:
+    def _graph_at_target(self, root: Node) -> Graph:
         """The graph of a root that the target has; of its children only indexes are read."""
         graph = Graph(self._source, root, self._options.platforms, stop=lambda child: child.media_type not in INDEXES)
         for blob in graph.blobs():
             self._count(blob, PRESENT)
         return graph
 
-    def _graph(self, root: Node) -> Graph:
+    def _read_graph(self, root: Node) -> Graph:
         graph = Graph(self._source, root, self._options.platforms)
         for child in graph.missing:
             self._tally.warn(
@@ -272,41 +272,41 @@ class _Copy:
             )
         return graph
 
-    def _fill(self, graph: Graph, full: bool) -> None:
+    def _copy_blobs(self, graph: Graph, full: bool) -> None:
         """Bring the blobs of a graph, and its manifests but the root."""
         blobs = [StoredBlob(self._source, each) for each in graph.blobs()]
         actions = self._engine.plan(blobs, full) if self._dry else self._engine.copy(blobs, full)
         for blob, action in zip(blobs, actions, strict=True):
             self._count(blob.descriptor, action)
         for node in graph.nodes[:-1]:
-            if not self._has(node.digest):
-                self._put(node, None)
+            if not self._target_has(node.digest):
+                self._push_manifest(node, None)
 
     def _count(self, blob: Descriptor, action: str) -> None:
         if blob.digest not in self._blobs:
             self._blobs.add(blob.digest)
             self._tally.blob(blob, action)
 
-    def _push(self, graph: Graph, tag: str | None) -> None:
+    def _push_root(self, graph: Graph, tag: str | None) -> None:
         """Push a root. What the target was believed to have and has not is brought, once."""
         root, missing = graph.nodes[-1], graph.missing
 
         def repair() -> None:
             nonlocal missing
-            graph = self._graph(root)
+            graph = self._read_graph(root)
             missing = graph.missing
             self._session.forget(self._target, [*graph.digests(), *(each.digest for each in graph.blobs())])
             self._new = False
-            self._fill(graph, full=True)
+            self._copy_blobs(graph, full=True)
 
         try:
-            self._engine.push_repairing(lambda: self._put(root, tag), repair)
+            self._engine.push_repairing(lambda: self._push_manifest(root, tag), repair)
         except StoreError as exc:
             if exc.code in INCOMPLETE and (missing or self._options.platforms):
                 exc.hint = "this registry takes no index without all of its manifests: copy all platforms"
             raise
 
-    def _put(self, node: Node, tag: str | None) -> None:
+    def _push_manifest(self, node: Node, tag: str | None) -> None:
         if not self._dry:
             self._engine.push_manifest(node.descriptor, node.data, node.subject, tag)
         self._pushed.add(node.digest)
@@ -314,7 +314,7 @@ class _Copy:
 
     # What refers to them.
 
-    def _related(self, digests: Iterable[str]) -> list[_Related]:
+    def _find_related(self, digests: Iterable[str]) -> list[_Related]:
         """What belongs to some manifests."""
         found: list[_Related] = []
         for digest in digests:
@@ -329,7 +329,7 @@ class _Copy:
                         found.append(_Related(each, digest, tag))
         return found
 
-    def _follow(self, related: Sequence[_Related], depth: int) -> None:
+    def _copy_related(self, related: Sequence[_Related], depth: int) -> None:
         if related and depth >= REFERRER_DEPTH:
             raise LimitError(
                 f"{self._source.name}: more than {REFERRER_DEPTH} manifests refer to one another in a row",
@@ -338,23 +338,23 @@ class _Copy:
         listed: dict[str, set[str]] = {}
         for each in related:
             if each.tag is not None:
-                self._digest_tag(each.descriptor, each.tag, depth + 1)
+                self._copy_digest_tag(each.descriptor, each.tag, depth + 1)
             elif each.descriptor.digest not in self._done:
                 there = listed.get(each.subject)
                 if there is None:
-                    there = listed[each.subject] = self._listed(each.subject)
-                self._referrer(each, each.descriptor.digest in there, depth + 1)
+                    there = listed[each.subject] = self._referrers_at_target(each.subject)
+                self._copy_referrer(each, each.descriptor.digest in there, depth + 1)
 
-    def _listed(self, digest: str) -> set[str]:
+    def _referrers_at_target(self, digest: str) -> set[str]:
         """What refers to a manifest at the target, as the target says."""
         return set() if self._new else {each.digest for each in self._target.referrers(digest)}
 
-    def _referrer(self, related: _Related, there: bool, depth: int) -> None:
+    def _copy_referrer(self, related: _Related, there: bool, depth: int) -> None:
         """Copy a manifest that refers to another, unless the target lists it."""
         if there and not self._options.full and related.descriptor.media_type not in INDEXES:
             self._done.add(related.descriptor.digest)
             self._tally.counts["referrers"] += 1
-            self._follow(self._related([related.descriptor.digest]), depth)
+            self._copy_related(self._find_related([related.descriptor.digest]), depth)
             return
         try:
             node = read_node(self._source, related.descriptor.digest)
@@ -368,16 +368,16 @@ class _Copy:
             )
             return
         self._tally.counts["referrers"] += 1
-        self._root(node, None, depth, listed=there)
+        self._copy_root(node, None, depth, listed=there)
 
-    def _digest_tag(self, descriptor: Descriptor, tag: str, depth: int) -> None:
-        if not self._options.full and self._leads(tag, descriptor.digest):
+    def _copy_digest_tag(self, descriptor: Descriptor, tag: str, depth: int) -> None:
+        if not self._options.full and self._tag_leads_to(tag, descriptor.digest):
             self._done.add(descriptor.digest)
             self._tally.tags.append(tag)
             return
         node = read_node(self._source, descriptor.digest)
         if node.digest in self._done:
-            self._put(node, tag)
+            self._push_manifest(node, tag)
             self._tally.tags.append(tag)
         else:
-            self._root(node, tag, depth)
+            self._copy_root(node, tag, depth)

@@ -149,7 +149,7 @@ class CopyEngine:
             else:
                 workers.progress.finish(task, "mounted" if action == MOUNTED else "skipped")
             presence.homes[self._target.name] = self._target
-        self._session.copied(self._target, descriptor, action)
+        self._session.report_blob(self._target, descriptor, action)
         return action
 
     def _without_bytes(self, blob: Blob, descriptor: Descriptor, presence: Presence, full: bool) -> str | None:
@@ -165,7 +165,7 @@ class CopyEngine:
         for home in self._homes(blob, descriptor, presence):
             if session.may_mount(home, target):
                 mounted = target.mount_blob(descriptor, home)
-                session.mounted(home, target, mounted)
+                session.record_mount(home, target, mounted)
                 if mounted:
                     return MOUNTED
         cheap = session.is_new(target) and descriptor.size < ASK
@@ -208,7 +208,7 @@ class CopyEngine:
         presence = self._session.presence(self._target, descriptor.digest)
         with presence.lock:
             presence.homes[self._target.name] = self._target
-        self._session.copied(self._target, descriptor, COPIED)
+        self._session.report_blob(self._target, descriptor, COPIED)
         return COPIED
 
     def _plan_blob(self, blob: Blob, full: bool) -> str:

@@ -26,11 +26,11 @@ from ..stores.verified import VerifiedReader
 from .spool import SpooledReader
 
 MAX_GAPS = 64 * MiB
-"""Bytes of headers that are noted of one layer; beyond them it begins anew."""
+"""Bytes of headers that are journalled of one layer; beyond them it is read anew."""
 
 
 class LayerResume:
-    """What is known of one layer, and what becomes known.
+    """One layer on its way into a sink, with what an earlier process has left of it, and notes for a later one.
 
     Args:
         layer: The layer.
@@ -43,20 +43,20 @@ class LayerResume:
         self._layer = layer
         self._journal = journal
         self._key = f"{number}-{layer.descriptor.digest[7:]}"
-        self._known = journal.entries(self._key)
-        self._noted = 0
-        self._gaps = 0
+        self._journalled = journal.entries(self._key)
+        self._passed = 0
+        self._gap_bytes = 0
         self.prefix: Content | None = None
         self.files: list[tuple[Entry, Content]] = []
         if layer.encoding.compressed:
-            self.files = self._whole_files(sink)
+            self.files = self._complete_files(sink)
             if not self.files:
-                if self._known:
+                if self._journalled:
                     journal.forget(self._key)
-                    self._known = []
-                self.prefix = self._spooled()
+                    self._journalled = []
+                self.prefix = self._spooled_prefix()
         else:
-            self.prefix = self._begun(sink)
+            self.prefix = self._prefix_on_disk(sink)
 
     @property
     def kept(self) -> int:
@@ -66,7 +66,7 @@ class LayerResume:
         return self.prefix.size if self.prefix else 0
 
     def files_of(self, store: Store, on_bytes: ByteCount, limits: Limits) -> Iterator[UnpackedFile]:
-        """The files of the layer, from the disk and from `store`; what is learnt on the way is noted.
+        """The files of the layer, from the disk and from `store`; a later process can resume after each file.
 
         Args:
             store: Where the blob is.
@@ -87,23 +87,23 @@ class LayerResume:
         gaps = bytearray()
         before = 0
 
-        def noted(entry: Entry) -> None:
-            self._note(entry if self._gap(before, entry) == gaps else entry._replace(gap=bytes(gaps)))
+        def record(entry: Entry) -> None:
+            self._record(entry if self._gap(before, entry) == gaps else entry._replace(gap=bytes(gaps)))
             gaps.clear()
 
         for file in self._unpacked(source, limits, gaps):
-            noted(Entry(None, file.path, file.size))
+            record(Entry(None, file.path, file.size))
             before = file.size
             yield file
-        noted(Entry(None))
+        record(Entry(None))
 
     def _compressed(self, source: Reader, limits: Limits) -> Iterator[UnpackedFile]:
-        """The bytes cannot be put together again from the files: each file is noted when it is whole."""
+        """The bytes cannot be put together again from the files: each file is journalled when it is whole."""
         for file in self._unpacked(source, limits):
             hashed = HashingReader(file.reader)
             yield file._replace(reader=hashed)
-            self._note(Entry(None, file.path, file.size, hashed.hash.hexdigest()))
-        self._note(Entry(None))
+            self._record(Entry(None, file.path, file.size, hashed.hash.hexdigest()))
+        self._record(Entry(None))
 
     def _unpacked(self, source: Reader, limits: Limits, gaps: bytearray | None = None) -> Iterator[UnpackedFile]:
         yield from unpack(self._layer, source, limits, gaps)
@@ -132,48 +132,48 @@ class LayerResume:
                 yield UnpackedFile(str(entry.path), entry.size, reader, entry.sha256)
         on_bytes(self._layer.descriptor.size)
 
-    def _note(self, entry: Entry) -> None:
+    def _record(self, entry: Entry) -> None:
         """The file before is whole, and this one begins (or, in a compressed layer, is whole too); or the layer is."""
-        self._gaps += len(entry.gap or b"")
-        # What is replayed is noted already; a layer with too many headers is not worth a journal of its own.
-        if self._noted >= len(self._known) and self._gaps <= MAX_GAPS:
+        self._gap_bytes += len(entry.gap or b"")
+        # What is replayed is in the journal already; a layer with too many headers is not worth a journal of its own.
+        if self._passed >= len(self._journalled) and self._gap_bytes <= MAX_GAPS:
             self._journal.add(self._key, entry)
-        self._noted += 1
+        self._passed += 1
 
     def forget(self) -> None:
         """What was here is not what it should be: the layer begins anew."""
         self._journal.forget(self._key)
         self._drop_spool()
-        self._known, self.prefix, self.files = [], None, []
-        self._noted = self._gaps = 0
+        self._journalled, self.prefix, self.files = [], None, []
+        self._passed = self._gap_bytes = 0
 
     def _drop_spool(self) -> None:
         with suppress(OSError):
             self._journal.spool(self._key).unlink()
 
-    def _spooled(self) -> Content | None:
+    def _spooled_prefix(self) -> Content | None:
         place = self._journal.spool(self._key)
         size = place.stat().st_size if place.is_file() and not place.is_symlink() else 0
         return FileContent(place, 0, size) if 0 < size <= self._layer.descriptor.size else None
 
-    def _begun(self, sink: Sink) -> Content | None:
+    def _prefix_on_disk(self, sink: Sink) -> Content | None:
         parts: list[Content] = []
         used = before = 0
-        for number, entry in enumerate(self._known):
+        for number, entry in enumerate(self._journalled):
             used = number + 1
             parts.append(BytesContent(self._gap(before, entry)))
             before = entry.size
             if entry.path is None:
                 break
-            whole = number + 1 < len(self._known)
+            whole = number + 1 < len(self._journalled)
             found = sink.resume_file(entry.path, entry.size, whole)
             if found:
                 parts.append(found)
             if not found or found.size < entry.size:
                 break
-        if used < len(self._known):
+        if used < len(self._journalled):
             self._journal.cut(self._key, used)
-            self._known = self._known[:used]
+            self._journalled = self._journalled[:used]
         made = Concatenation(parts)
         return made if 0 < made.size <= self._layer.descriptor.size else None
 
@@ -184,11 +184,11 @@ class LayerResume:
         tar = self._layer.encoding is Encoding.TAR
         return tar_gap(before, entry.path and self._layer.prefix + entry.path, entry.size) if tar else b""
 
-    def _whole_files(self, sink: Sink) -> list[tuple[Entry, Content]]:
-        if not self._known or self._known[-1].path is not None:
+    def _complete_files(self, sink: Sink) -> list[tuple[Entry, Content]]:
+        if not self._journalled or self._journalled[-1].path is not None:
             return []
         found = []
-        for entry in self._known[:-1]:
+        for entry in self._journalled[:-1]:
             content = sink.resume_file(str(entry.path), entry.size, True)
             if not content or not entry.sha256:
                 return []

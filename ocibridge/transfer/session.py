@@ -38,7 +38,7 @@ class Presence:
 
 
 class CopySession:
-    """See the module. Thread-safe; one for each run.
+    """What one run knows: where blobs are, which repositories are new, which mounts are refused. Thread-safe.
 
     Args:
         on_blob: Told of each blob once it is in its place.
@@ -120,7 +120,7 @@ class CopySession:
                 self._new[target.name] = target.is_new()
             return self._new[target.name]
 
-    def found_new(self, name: str) -> bool:
+    def known_as_new(self, name: str) -> bool:
         """Whether the target of this name was asked already, and had nothing; nobody is asked."""
         return self._new.get(name, False)
 
@@ -141,18 +141,18 @@ class CopySession:
             return [home for home in map(self._opened, names[:REFUSALS]) if can_mount(home, target)]
         return []
 
-    def copied(self, target: Store, descriptor: Descriptor, action: str) -> None:
+    def report_blob(self, target: Store, descriptor: Descriptor, action: str) -> None:
         """Tell `on_blob` of a blob that is at the target now."""
         if self.on_blob is not None:
             self.on_blob(descriptor.digest, descriptor.size, target.name, action)
 
-    def mounted(self, source: Store, target: Store, well: bool) -> None:
-        """Take note of how a mount ended."""
+    def record_mount(self, source: Store, target: Store, done: bool) -> None:
+        """Count a mount that was refused; one that was not ends the row of refusals."""
         with self._lock:
-            self._refusals[source.name, target.name] = 0 if well else self._refusals[source.name, target.name] + 1
+            self._refusals[source.name, target.name] = 0 if done else self._refusals[source.name, target.name] + 1
 
-    def listed(self, source: Store, tags: Sequence[str]) -> None:
-        """Take note of all tags of `source`, which somebody had to list anyway."""
+    def remember_tags(self, source: Store, tags: Sequence[str]) -> None:
+        """Keep all tags of `source`, which the caller had to list anyway."""
         with self._once(f"tags {source.name}"):
             self._digest_tags[source.name] = _by_digest(tags)
 

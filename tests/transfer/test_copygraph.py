@@ -80,7 +80,7 @@ def test_the_requests_of_a_copy(here: Logged, there: Logged, source: RegistrySto
     assert there.asked(target) == {"POST uploads 202": 1, "PUT uploads 201": 1, "PUT manifests 201": 1}
     # Another run, to a repository that has something.
     session = CopySession()
-    session.listed(source, ["v1", "v2", "v3"])
+    session.remember_tags(source, ["v1", "v2", "v3"])
     GraphCopier(source, target, ONE, session).copy("v3", "v3")
     assert here.asked(source) == {"GET manifests 200": 1, "GET blobs 200": 1}
     assert there.asked(target) == {
