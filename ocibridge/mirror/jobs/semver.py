@@ -3,6 +3,8 @@
 
 Versions: Semantic Versioning 2.0.0, section 11 for their order. Ranges: the grammar of Masterminds/semver v3, which
 Helm and many other tools of the field use. A version may lack its minor and patch number and may begin with `v`.
+The library semantic_version has no such ranges: its NpmSpec knows no `!=` and no comma, and takes prereleases of one
+version alone.
 """
 
 from __future__ import annotations

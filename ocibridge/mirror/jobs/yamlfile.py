@@ -2,7 +2,9 @@
 """YAML that people write: read safely, and every complaint names line, column and key.
 
 The scalars are those of the YAML 1.2 core schema: `yes`, `on`, `12:30` and `2026-01-31` are texts, which YAML 1.1 takes
-for something else. No text of the file appears in a complaint about its syntax, as it may be a password.
+for something else. No text of the file appears in a complaint about its syntax, as it may be a password. The parser is
+PyYAML's, whose nodes say where they stand; ruamel.yaml takes `2026-01-31` and `1_000` for no texts, accepts an anchor
+twice, and shows the value of a key that is there twice.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _LAST_SUCCESS = f"{_PREFIX}last_success_timestamp_seconds"
 _MOST_BYTES = MiB
 """Of a file that was written before."""
 _MOST_WORDS = 200
-"""Characters of an answer of a gateway that an error shows."""
+"""Characters of a response of a gateway that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +288,8 @@ class _Gateway:
             try:
                 with httpx.stream(
                     method, url, headers=list(headers), content=data, auth=self.auth, timeout=timeout
-                ) as answer:
-                    said = b"" if answer.is_success or self.auth else next(answer.iter_bytes(KiB), b"")
+                ) as response:
+                    said = b"" if response.is_success or self.auth else next(response.iter_bytes(KiB), b"")
             except httpx.TimeoutException as exc:
                 raise NetworkError(
                     f"the push gateway {self.name} does not respond",
@@ -300,8 +300,8 @@ class _Gateway:
                     f"the push gateway {self.name} cannot be reached: {exc or type(exc).__name__}",
                     hint="check its address, and whether it is up",
                 ) from exc
-            if not answer.is_success:
-                raise self._refused(answer.status_code, answer.reason_phrase, said)
+            if not response.is_success:
+                raise self._refused(response.status_code, response.reason_phrase, said)
 
         return send
 
