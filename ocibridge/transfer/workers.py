@@ -41,6 +41,8 @@ class Workers:
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """`work` on every item, in the order of the items; an error stops all of them and is raised."""
+        if self.concurrency == 1:  # as in a run of very many small copies, which each would start a thread
+            return [work(item) for item in items]
         # A future for each of very many small files would take longer, and more memory, than reading them.
         left, lock = iter(enumerate(items)), threading.Lock()
         results: dict[int, Result] = {}
