@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.verify import verify as verify
     from .settings import Limits as Limits
     from .stores.memory import MemoryStore as MemoryStore
+    from .stores.opening import StoreReference as StoreReference
     from .stores.registry import RateLimits as RateLimits
     from .stores.registry import RegistryOptions as RegistryOptions
     from .stores.registry import Retry as Retry
@@ -110,6 +111,7 @@ _MODULES = {
     "operations.verify": "verify",
     "settings": "Limits",
     "stores.memory": "MemoryStore",
+    "stores.opening": "StoreReference",
     "stores.registry": "RateLimits RegistryOptions Retry Timeouts",
     "transfer": "Progress Task",
     "volume.check": "volume_check",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidReference, UsageError
-from ..oci import Reference, RegistryReference, has_scheme, parse_reference, without_scheme
+from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference, without_scheme
 from ..oci.reference import web_address
 from ..paths import show
 
@@ -120,7 +120,7 @@ def parse_destination(text: str, strip: str = "") -> Destination:
             if isinstance(parsed, RegistryReference):
                 host, _, prefix = place.rstrip("/").partition("/")
                 return Destination(place, host, prefix, None, strip)
-            if layout and not strip:
+            if isinstance(parsed, LayoutReference) and layout and not strip:
                 return Destination(text, "", "", parsed.path)
     except InvalidReference:
         pass

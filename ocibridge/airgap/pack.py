@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -217,7 +217,7 @@ def _contents(
     copier = GraphCopier(source, recorder, options, session)
     copied = [copier.copy(reference.version, name.tag)]
     if companions and name.tag is not None:
-        tagged = replace(reference, tag=name.tag, digest=None)
+        tagged = reference.at(name.tag)
         copied += [each for _, each in copy_companions(copier, tagged, tagged, copied[0])]
     named = [
         (Name(f"{name.repository}:{tag}" if name.repository else tag, name.repository, tag), tag)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import OcibridgeError
@@ -169,8 +169,8 @@ def _tags(entry: Entry, each: Pair, sites: StorePool, listed: Callable[[Store, S
 
 
 def _unit(found: _Listing, tag: str) -> Unit:
-    source = found.pair.source.pinned(tag) if ":" in tag else replace(found.pair.source, tag=tag)
-    target = replace(found.pair.target, tag=_target_tag(found, tag), digest=None)
+    source = found.pair.source.pinned(tag) if ":" in tag else found.pair.source.at(tag, found.pair.source.digest)
+    target = found.pair.target.at(_target_tag(found, tag))
     return Unit(found.number, str(source), str(target))
 
 

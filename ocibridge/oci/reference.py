@@ -8,12 +8,17 @@ repositories and tags: distribution-spec, "Pulling manifests".
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import FormatError, InvalidReference
 from ..paths import show
 from .digest import parse_digest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DEFAULT_TAG = "latest"
 _REGISTRY_SCHEMES = ("oci", "docker")
@@ -26,8 +31,46 @@ _HOST = re.compile(
 )
 
 
+class Reference(ABC):
+    """A manifest in a store: the store, and a tag or digest in it. Each kind of store has a reference of its own."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The store, without tag and digest."""
+
+    @property
+    @abstractmethod
+    def tag(self) -> str | None:
+        """Tag, if one was given."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str | None:
+        """Digest, if one was given; it wins over the tag."""
+
+    @abstractmethod
+    def at(self, tag: str | None = None, digest: str | None = None) -> Self:
+        """The same store, at another tag and digest."""
+
+    @property
+    def version(self) -> str:
+        """The digest, else the tag, else `latest`."""
+        return self.digest or self.tag or DEFAULT_TAG
+
+    def pinned(self, digest: str) -> Self:
+        """The same store at a digest."""
+        return self.at(digest=digest)
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        return self.name + tag + (f"@{self.digest}" if self.digest else "")
+
+
 @dataclass(frozen=True, slots=True)
-class RegistryReference:
+class RegistryReference(Reference):
     """A manifest in a registry.
 
     Attributes:
@@ -47,22 +90,13 @@ class RegistryReference:
         """`host/repository`."""
         return f"{self.host}/{self.repository}"
 
-    @property
-    def version(self) -> str:
-        """The digest, else the tag, else `latest`."""
-        return self.digest or self.tag or DEFAULT_TAG
-
-    def pinned(self, digest: str) -> RegistryReference:
-        """The same repository at a digest."""
-        return replace(self, tag=None, digest=digest)
-
-    def __str__(self) -> str:
-        tag = f":{self.tag}" if self.tag else ""
-        return self.name + tag + (f"@{self.digest}" if self.digest else "")
+    def at(self, tag: str | None = None, digest: str | None = None) -> Self:
+        """See `Reference.at`."""
+        return replace(self, tag=tag, digest=digest)
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutReference:
+class LayoutReference(Reference):
     """A manifest in an OCI image layout: a folder. See `RegistryReference` for tag and digest."""
 
     path: Path
@@ -81,18 +115,9 @@ class LayoutReference:
         """`oci:DIR`."""
         return f"{self.scheme}:{self.path}"
 
-    @property
-    def version(self) -> str:
-        """The digest, else the tag, else `latest`."""
-        return self.digest or self.tag or DEFAULT_TAG
-
-    def pinned(self, digest: str) -> LayoutReference:
-        """The same layout at a digest."""
-        return replace(self, tag=None, digest=digest)
-
-    def __str__(self) -> str:
-        tag = f":{self.tag}" if self.tag else ""
-        return self.name + tag + (f"@{self.digest}" if self.digest else "")
+    def at(self, tag: str | None = None, digest: str | None = None) -> Self:
+        """See `Reference.at`."""
+        return replace(self, tag=tag, digest=digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +125,6 @@ class ArchiveReference(LayoutReference):
     """A manifest in an OCI image layout packed as one tar file."""
 
     scheme = "oci-archive"
-
-
-Reference = RegistryReference | LayoutReference | ArchiveReference
 
 
 def parse_reference(text: str) -> Reference:

@@ -13,7 +13,7 @@ from .. import settings
 from ..dialects.registry import dialect_named, dialect_names
 from ..errors import InvalidReference, UsageError
 from ..formats.registry import address_of, format_for
-from ..oci import LayoutReference, Reference, RegistryReference, has_scheme, parse_reference
+from ..oci import Reference, has_scheme, parse_reference
 from ..oci.reference import web_address
 from ..options import shared
 from ..stores.opening import open_store
@@ -70,14 +70,14 @@ def convert(
         >>> convert("localhost:5000/digits:v1", "localhost:5000/digits:cncf", options)  # doctest: +SKIP
     """
     origin, goal = subject_of(source), _target_of(target)
-    if not isinstance(goal, RegistryReference | LayoutReference):
+    if not isinstance(goal, Reference):
         if options.dialect:
             raise UsageError("--dialect is for artifacts", hint="leave it out, or give a reference as the target")
-        if isinstance(origin, RegistryReference | LayoutReference):
+        if isinstance(origin, Reference):
             writing = shared(PullOptions, options)
             return pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress)
         return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
-    if not isinstance(origin, RegistryReference | LayoutReference):
+    if not isinstance(origin, Reference):
         packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
         return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
     if options.dialect is None:
@@ -92,7 +92,7 @@ def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Refer
     """A reference, a path, or a text with the scheme of a format."""
     if isinstance(target, str) and address_of(target):
         return target
-    if isinstance(target, RegistryReference | LayoutReference):
+    if isinstance(target, Reference):
         return target
     text = os.fspath(target)
     if isinstance(target, str) and (has_scheme(text) or web_address(text)):
@@ -106,7 +106,7 @@ def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Refer
 
 
 def _as_given(source: str | os.PathLike[str] | Reference) -> str | os.PathLike[str]:
-    assert not isinstance(source, RegistryReference | LayoutReference)
+    assert not isinstance(source, Reference)
     return source
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import settings
@@ -102,7 +101,7 @@ def _goal(origin: Reference, target: Reference) -> Reference:
         raise UsageError("the target of a copy has a tag, not a digest", hint="leave out the part from '@' on")
     if target.tag is not None or (origin.digest is not None and origin.tag is None):
         return target
-    return replace(target, tag=origin.tag or origin.version)
+    return target.at(origin.tag or origin.version)
 
 
 def copy_companions(
@@ -115,7 +114,7 @@ def copy_companions(
         return found
     for kind, suffix in COMPANIONS.items():
         try:
-            new = parse_reference(f"{replace(goal, tag=None)}:{goal.tag}{suffix}")
+            new = parse_reference(f"{goal.at()}:{goal.tag}{suffix}")
         except InvalidReference:
             continue  # so long a tag has no companion
         there = copier.source.head(tag + suffix)

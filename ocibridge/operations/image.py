@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .. import settings
@@ -84,7 +84,7 @@ def companion_reference(target: Reference, suffix: str = settings.IMAGE_SUFFIX) 
     Raises:
         InvalidReference: the two make no tag.
     """
-    return parse_reference(f"{replace(target, tag=None, digest=None)}:{target.version}{suffix}")
+    return parse_reference(f"{target.at()}:{target.version}{suffix}")
 
 
 def publish_image(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .base import TagLister as TagLister
     from .layout import LayoutStore as LayoutStore
     from .memory import MemoryStore as MemoryStore
+    from .opening import StoreReference as StoreReference
     from .opening import open_store as open_store
     from .registry import RegistryStore as RegistryStore
     from .verified import VerifiedStore as VerifiedStore
@@ -34,7 +35,7 @@ _MODULES = {
     "StreamPusher TagLister",
     "layout": "LayoutStore",
     "memory": "MemoryStore",
-    "opening": "open_store",
+    "opening": "StoreReference open_store",
     "registry": "RegistryStore",
     "verified": "VerifiedStore",
 }

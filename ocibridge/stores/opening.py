@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from ..oci import ArchiveReference, LayoutReference, Reference, RegistryReferenc
 from .base import Store
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .registry import Hosts, RegistryOptions
 
 
@@ -36,6 +38,31 @@ class OpenOptions:
     notes: Path | None = None
     accept: tuple[str, ...] = ()
     shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReference(Reference):
+    """A manifest in a store that is open, wherever a reference is taken: `StoreReference(store, "v1")`.
+
+    An operation closes the store at its end. One in memory, a layout and an archive can be used again after that, and
+    so can a `RegistryStore` that was given `Hosts`.
+
+    Attributes:
+        store: The store.
+    """
+
+    store: Store
+    tag: str | None = None
+    digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the store."""
+        return self.store.name
+
+    def at(self, tag: str | None = None, digest: str | None = None) -> Self:
+        """See `Reference.at`."""
+        return replace(self, tag=tag, digest=digest)
 
 
 def open_store(
@@ -88,4 +115,5 @@ _OPENERS: dict[type, Callable[[Any, OpenOptions], Store]] = {
     RegistryReference: _open_registry,
     LayoutReference: _open_layout,
     ArchiveReference: _open_archive,
+    StoreReference: lambda reference, _: reference.store,
 }

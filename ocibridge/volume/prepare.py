@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import settings
@@ -150,7 +149,7 @@ def _tagged(goal: Reference, beside: bool) -> Reference:
             "the image needs a tag, and the reference has a digest only",
             hint="write REPOSITORY:TAG, or REPOSITORY:TAG@sha256:…, or name a target with a tag",
         )
-    return replace(goal, digest=None)
+    return goal.at(goal.tag)
 
 
 def _checked(fetched: Fetched, store: Store, concurrency: int, progress: Progress) -> Fetched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import InvalidReference, human_size
 from ...oci import Reference, parse_reference
@@ -104,7 +104,7 @@ def pair(entry: Entry, repository: str | None = None, tag: str | None = None) ->
         source, target = source.repository(repository), target.repository(repository)
     assert not isinstance(source, RegistryPlace)
     assert not isinstance(target, RegistryPlace)
-    return Pair(source, target) if tag is None else Pair(replace(source, tag=tag), replace(target, tag=tag))
+    return Pair(source, target) if tag is None else Pair(source.at(tag, source.digest), target.at(tag, target.digest))
 
 
 def wants_model(entry: Entry, traits: Traits) -> str | None:

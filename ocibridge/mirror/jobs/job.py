@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ...errors import InvalidReference, OcibridgeError, reading
-from ...oci import LayoutReference, Reference, sha256_digest
+from ...oci import Reference, RegistryReference, sha256_digest
 from ...oci.reference import DEFAULT_TAG
 from ...stores.registry.options import RateLimits, RegistryOptions
 from .complaints import complaints
@@ -189,12 +189,12 @@ class _Loading:
                     )
             return source, target
         if not (source.tag or source.digest):
-            source = replace(source, tag=DEFAULT_TAG)
+            source = source.at(DEFAULT_TAG)
         if target.digest:
             self._problem((*at, "target"), "a target has no digest, as it gets that of the source; write its tag")
         if not (target.tag or source.tag):
             self._problem((*at, "target"), "the image has no tag at either side; write HOST/REPOSITORY:TAG")
-        return source, replace(target, tag=target.tag or source.tag)
+        return source, target.at(target.tag or source.tag, target.digest)
 
     def _place(self, number: int, name: str, text: str) -> RegistryPlace | None:
         try:
@@ -291,7 +291,7 @@ class _Loading:
         found = dict(options)
         for sync, entry in zip(syncs, entries, strict=True):
             limit = sync.ratelimit
-            if limit is None or limit.min is None or isinstance(entry.source, LayoutReference):
+            if limit is None or limit.min is None or not isinstance(entry.source, RegistryPlace | RegistryReference):
                 continue
             host = canonical_host(entry.source.host)
             before = found.get(host, RegistryOptions())

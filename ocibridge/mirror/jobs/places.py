@@ -46,7 +46,9 @@ def canonical_name(reference: Reference) -> str:
     """One name for all names of a repository or layout that mean the same."""
     if isinstance(reference, RegistryReference):
         return f"{canonical_host(reference.host)}/{reference.repository}"
-    return f"oci:{reference.path.resolve()}"
+    if isinstance(reference, LayoutReference):
+        return f"oci:{reference.path.resolve()}"
+    return reference.name
 
 
 def parse_place(text: str, *, prefix: bool) -> RegistryPlace:
