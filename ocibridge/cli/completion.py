@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ocibridge completion`, and the answers that its scripts ask for; both are the work of argcomplete."""
+"""`ocibridge completion`, and the completions that its scripts request; argcomplete makes both."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def run(args: argparse.Namespace) -> None:
     result(shellcode(["ocibridge"], shell=args.shell).strip())
 
 
-def is_asked() -> bool:
-    """Whether a completion script has started this process to learn what may stand at the cursor."""
+def is_requested() -> bool:
+    """Whether a completion script has started this process to get completions (`_ARGCOMPLETE` of argcomplete)."""
     return "_ARGCOMPLETE" in os.environ
 
 
-def answer(parser: argparse.ArgumentParser) -> None:
-    """Tell the script what may stand at the cursor, and end the process."""
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Print the completions for the word at the cursor to the script, and end the process."""
     import argcomplete
 
     argcomplete.autocomplete(parser, always_complete_options=False)

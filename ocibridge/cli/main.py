@@ -55,13 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
     """
-    _spare()
+    _reduce_startup()
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = argparse.Namespace(go_on=None)
     before = _on_terminate(_terminated)
     try:
-        if completion.is_asked():
-            completion.answer(build_parser())
+        if completion.is_requested():
+            completion.complete(build_parser())
         parser = build_parser(*arguments[:1])
         parser.parse_args(arguments, args)
         if args.wants_version:
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _on_terminate(before)
 
 
-def _spare() -> None:
+def _reduce_startup() -> None:
     """Keep Python and the libraries from what takes long and is of no use here."""
     # To look for plugins, pydantic reads the metadata of every package that is installed; none belongs in here.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -10,7 +10,7 @@ from ...paths import show
 from .globs import Glob
 
 IGNORE_FILE = ".ocibridgeignore"
-"""Name of the ignore file; only the one in the root of the folder counts. It is carried itself."""
+"""Name of the ignore file; only the one in the root of the folder counts. The file itself is part of the model."""
 
 DEFAULT_IGNORES = (
     ".git",
