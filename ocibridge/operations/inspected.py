@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -77,25 +78,9 @@ class InspectReport(Report):
 
 def info_report(info: ModelInfo) -> InfoReport:
     """`ModelInfo` as a report."""
-    return InfoReport(
-        name=info.name,
-        title=info.title,
-        description=info.description,
-        version=info.version,
-        revision=info.revision,
-        vendor=info.vendor,
-        family=info.family,
-        authors=list(info.authors),
-        licenses=list(info.licenses),
-        doc_url=info.doc_url,
-        source_url=info.source_url,
-        created_at=info.created_at.isoformat() if info.created_at else None,
-        architecture=info.architecture,
-        format=info.format,
-        param_size=info.param_size,
-        precision=info.precision,
-        quantization=info.quantization,
-    )
+    values = {each.name: getattr(info, each.name) for each in fields(info)}
+    values["created_at"] = info.created_at.isoformat() if info.created_at else None
+    return InfoReport.model_validate({**values, "authors": list(info.authors), "licenses": list(info.licenses)})
 
 
 def file_report(file: FileEntry | ModelFile, *, linked: bool = False) -> FileReport:

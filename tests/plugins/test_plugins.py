@@ -123,6 +123,23 @@ def test_damage_is_found(mar: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "back.mar").exists()
 
 
+def test_on_the_command_line(mar: Path, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path}/layout:v1"
+    assert "--mar-version VERSION" in run("push", "--help")
+    assert "--mar-version" not in run("pull", "--help")
+    assert "mar" in run("pull", "--help").partition("--as")[2].partition("}")[0]
+    reference = run("push", mar, target, "--mar-version", "3", "--dialect", "toy", "--quiet").strip()
+    found = json.loads(run("inspect", reference, "--json"))
+    assert (found["format"], found["dialect"], found["info"]["version"]) == ("mar", "toy", None)
+    run("pull", target, tmp_path / "back", "--as", "mar", "--zip-method", "stored", "--quiet")
+    assert members(tmp_path / "back") == MEMBERS
+    run("verify", target, "--quiet")
+    run("convert", target, target.replace("v1", "v2"), "--dialect", "cnai", "--quiet")
+    assert json.loads(run("inspect", target.replace("v1", "v2"), "--json"))["dialect"] == "cnai"
+    run("convert", mar, tmp_path / "again.mar", "--quiet")
+    assert members(tmp_path / "again.mar") == MEMBERS
+
+
 @pytest.mark.parametrize("other", ["cnai", "draft", "modelpack"])
 def test_a_dialect_is_written_read_and_translated(other: str, mar: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/layout:"
