@@ -18,7 +18,7 @@ from pathlib import Path
 from ocibridge.settings import MiB
 from tests.registry import TLS
 
-from . import cases, clients_page, hotpath, machine, tls, tools
+from . import cases, clients_page, files, hotpath, machine, tls, tools
 from .floors import file_floors, weight_floors
 from .measure import Row
 from .mirror import Mirror
@@ -131,6 +131,7 @@ def _measures(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
         amount, encrypted, requests, mirror = SMOKE, TLS_SMOKE, REQUESTS_SMOKE, MIRROR_SMOKE
     return {
         "transfers": lambda: _transfers(amount, options.smoke),
+        "files": lambda: _files(SMOKE.files if options.smoke else files.FILES, options.smoke),
         "tls": lambda: _tls(encrypted, options.smoke),
         "requests": lambda: _requests(requests, options.smoke),
         "mirror": lambda: _mirror(mirror, options.smoke),
@@ -164,6 +165,18 @@ def _transfers(amount: Amount, smoke: bool) -> str:
         )
         there = machine.description(place.models, place.pulls)
         return transfers(found, there, machine.cores(), SMOKED if smoke else how, place.missing)
+
+    return _with_place(work, smoke)
+
+
+def _files(count: int, smoke: bool) -> str:
+    """Measure every command on very many small files, and write about it."""
+    begun = _now()
+
+    def work(place: Place) -> str:
+        rows = files.measure(place, count)
+        there = machine.description(place.models, place.pulls)
+        return files.files_page(rows, count, there, SMOKED if smoke else f"{begun}.")
 
     return _with_place(work, smoke)
 

@@ -16,7 +16,7 @@ from .inputs import SMALL
 from .measure import Row
 from .results import Results, Sample
 
-PARTS = ("transfers", "tls", "requests", "mirror")
+PARTS = ("transfers", "files", "tls", "requests", "mirror")
 TITLE = """# Speed and memory
 
 Written by `make bench`. Each part says when, where and how often it was measured, all of it in one run."""

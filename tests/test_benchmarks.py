@@ -278,6 +278,6 @@ def test_a_part_of_the_page_can_be_measured_anew() -> None:
     assert again == first.replace("## Mirror jobs\n\nold", "## Mirror jobs\n\nnew")
     assert again.index("## Push and pull") < again.index("## Mirror jobs")
     assert parts_of(assembled({"mirror": "x"})) == {"mirror": "x"}
-    more = assembled(kept | {"requests": "r", "tls": "t"})
+    more = assembled(kept | {"requests": "r", "tls": "t", "files": "f"})
     assert list(parts_of(more)) == list(PARTS)
     assert parts_of("# Speed and memory\n") == {}
