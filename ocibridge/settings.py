@@ -91,12 +91,6 @@ def source_date_epoch() -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-PULL_AS = ("carton", "mlarchive", "folder")
-"""Formats that a pull can be told to write."""
-
-ALSO = ("ollama", "image")
-"""What a push can publish beside the artifact."""
-
 PLATFORMS = ("linux/amd64", "linux/arm64")
 """Platforms of the nodes that an image companion is for unless the user says otherwise."""
 
@@ -109,9 +103,6 @@ OLLAMA_SUFFIX = "-ollama"
 MAX_LAYERS = 120
 """Layers of an artifact that container runtimes shall mount, unless the user says otherwise. An overlay mount names one
 folder a layer: docker's graph driver ends at 128, and some room is left for the layers that a runtime adds."""
-
-ZIP_METHODS = ("stored", "deflate", "zstd")
-"""Ways to compress the members of a zip archive that is written."""
 
 
 def debug() -> bool:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module or package for each kind of box."""
+"""One package for each format, found through the table in `registry`, and what they share."""

@@ -19,7 +19,7 @@ _MAX_TARGET = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Entries:
     """The files and links of a carton.
 
     Attributes:
@@ -33,7 +33,7 @@ class Box:
     warnings: tuple[str, ...] = ()
 
 
-def open_box(path: Path, limits: Limits) -> Box:
+def list_entries(path: Path, limits: Limits) -> Entries:
     """Look into the carton at `path`, an archive or a folder, without reading its files.
 
     Raises:
@@ -45,7 +45,7 @@ def open_box(path: Path, limits: Limits) -> Box:
     return _folder(path, limits) if path.is_dir() else _archive(path, limits)
 
 
-def _archive(path: Path, limits: Limits) -> Box:
+def _archive(path: Path, limits: Limits) -> Entries:
     members = read_directory(path, limits)
     check_names(members, str(path))
     files: dict[str, Content] = {}
@@ -62,7 +62,7 @@ def _archive(path: Path, limits: Limits) -> Box:
                 f"{show(member.name)} expands {member.size // max(member.compressed_size, 1)} times, to {member.size} "
                 "bytes; the carton client reads it all the same"
             )
-    return Box(files, links, tuple(warnings))
+    return Entries(files, links, tuple(warnings))
 
 
 def _target(content: MemberContent, where: str) -> str:
@@ -72,7 +72,7 @@ def _target(content: MemberContent, where: str) -> str:
         raise FormatError(f"{where} has a target that is not UTF-8", hint="replace the link by the file") from None
 
 
-def _folder(path: Path, limits: Limits) -> Box:
+def _folder(path: Path, limits: Limits) -> Entries:
     files: dict[str, Content] = {}
     links: dict[str, str] = {}
     owner = str(path)
@@ -100,7 +100,7 @@ def _folder(path: Path, limits: Limits) -> Box:
                         f"{owner}: {show(inner)} is neither a file nor a folder", hint="remove it and try again"
                     )
     check_collisions([*files, *links], owner)
-    return Box(files, links)
+    return Entries(files, links)
 
 
 def _read_link(place: Path, inner: str, owner: str) -> str:

@@ -16,7 +16,7 @@ from ...io.content import Content, read_all
 from ...model import FileEntry, Model, ModelFile
 from ...paths import show
 from .. import symlinks
-from .archive import Box, open_box
+from .archive import Entries, list_entries
 from .manifest import Manifest, parse_manifest
 from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST, UNLISTED
 from .options import CartonReadOptions
@@ -42,22 +42,22 @@ class _Carton:
     def __init__(self, path: Path, options: CartonReadOptions) -> None:
         self._owner = str(path)
         self._options = options
-        self._box: Box = open_box(path, options.limits)
-        if MANIFEST not in self._box.files:
+        self._entries: Entries = list_entries(path, options.limits)
+        if MANIFEST not in self._entries.files:
             raise FormatError(f"{self._owner} has no MANIFEST, so it is no carton", hint="pack the model as a carton")
-        data = self._small(MANIFEST, self._box.files[MANIFEST])
+        data = self._small(MANIFEST, self._entries.files[MANIFEST])
         self._manifest: Manifest = parse_manifest(data, self._owner, options.limits.metadata)
-        self._resolved = symlinks.resolve(self._box.links, self._box.files, self._owner)
+        self._resolved = symlinks.resolve(self._entries.links, self._entries.files, self._owner)
 
     def model(self) -> Model:
         rows = self._manifest.rows
-        missing = [path for path in rows if path not in self._box.files and path not in self._box.links]
+        missing = [path for path in rows if path not in self._entries.files and path not in self._entries.links]
         urls = self._urls(missing)
         # Without carton.toml there is nothing to show.
         linked = missing if self._options.linked and not self._options.fetch_links and CARTON_TOML not in urls else []
         fetched = {} if linked else self._fetch(urls)
         files = [self._file(path, fetched.get(path)) for path in rows if fetched or path not in urls]
-        extras = sorted({*self._box.files, *self._box.links}.difference(rows, UNLISTED))
+        extras = sorted({*self._entries.files, *self._entries.links}.difference(rows, UNLISTED))
         files += [self._file(path, None) for path in extras]
         files.append(self._file(MANIFEST, None))
         contents = {file.path: file.content for file in files}
@@ -73,7 +73,7 @@ class _Carton:
             info=toml.info(),
             origin={"carton.manifest_hash": self._manifest.sha256, **toml.origin()},
             warnings=(
-                *self._box.warnings,
+                *self._entries.warnings,
                 *self._manifest.warnings,
                 *problems,
                 *self._index(contents, linked),
@@ -84,17 +84,17 @@ class _Carton:
 
     def _file(self, path: str, fetched: Content | None) -> ModelFile:
         target = self._resolved.get(path, path)
-        content = fetched or self._box.files[target]
+        content = fetched or self._entries.files[target]
         rows = self._manifest.rows
         sha256 = self._manifest.sha256 if path == MANIFEST else rows.get(path)
-        if path in self._box.links and sha256 and rows.get(target) != sha256:
+        if path in self._entries.links and sha256 and rows.get(target) != sha256:
             raise FormatError(
                 f"{self._owner}: the symbolic link {show(path)} leads to {show(target)}, which has not the sha256 that "
                 "MANIFEST gives for the link",
                 hint="pack the model again",
             )
         role, guessed = role_of(path, content.size)
-        return ModelFile(path, role, content, sha256, self._box.links.get(path), guessed)
+        return ModelFile(path, role, content, sha256, self._entries.links.get(path), guessed)
 
     def _urls(self, missing: list[str]) -> dict[str, list[str]]:
         """The URLs of the files that are not in the carton."""
@@ -103,8 +103,8 @@ class _Carton:
         from .links import parse_links
 
         links = None
-        if LINKS in self._box.files:
-            data = self._small(LINKS, self._box.files[LINKS])
+        if LINKS in self._entries.files:
+            data = self._small(LINKS, self._entries.files[LINKS])
             links = parse_links(data, self._owner, self._options.limits.metadata)
         urls = {path: links.of(self._manifest.rows[path]) if links else [] for path in missing}
         for path in missing:
@@ -145,7 +145,7 @@ class _Carton:
                 f"{show(path)} is not in MANIFEST; it is carried, and the carton client shows it to the runner, but "
                 "the manifest hash does not cover it"
             )
-        if LINKS in self._box.files or LINKS in self._box.links:
+        if LINKS in self._entries.files or LINKS in self._entries.links:
             yield "LINKS is not carried: every file is in the artifact itself; the manifest hash stays the same"
 
     def _verified(self, path: str, content: Content) -> bytes:
