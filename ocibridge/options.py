@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An option is said once: type, default and help in one field of one dataclass.
+"""An option is declared once: type, default and help in one field of one dataclass.
 
 An operation (and a format) has one frozen dataclass of options, which derives from `Options`:
 
@@ -85,7 +85,7 @@ def option(
         choices: Values that it may have, or what gives them when they are asked for.
         flag: Its name on the command line, or several; `--` and the name of the field, with hyphens, by default.
         short: A short name on the command line, such as `-a`.
-        parse: Makes the value of the text on the command line; its ValueError is said as a mistake of the user.
+        parse: Makes the value of the text on the command line; its ValueError becomes a usage error.
         repeat: Whether the flag may be given several times. The values become a tuple, or what a callable that is given
             here makes of their list.
         negative: Of an option that is True, False or None (the default): `--NAME` and `--no-NAME`.
@@ -101,8 +101,8 @@ def option(
     else:
         words = cast("Callable[[], Sequence[str]] | None", choices)
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
-    said = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
-    return field(default=default, metadata={_KEY: said})
+    declared = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
+    return field(default=default, metadata={_KEY: declared})
 
 
 def fields_of(kind: type[Options]) -> tuple[Option, ...]:
@@ -110,11 +110,11 @@ def fields_of(kind: type[Options]) -> tuple[Option, ...]:
     order = [name for each in kind.__mro__ for name in vars(each).get("__annotations__", ())]
     found = []
     for each in sorted(fields(kind), key=lambda each: order.index(each.name)):
-        said = each.metadata.get(_KEY)
-        if said is not None:
-            no = "no-" if said.default is True else ""
-            flags = said.flags or (f"--{no}{each.name.replace('_', '-')}",)
-            found.append(Option(**{**vars(said), "name": each.name, "flags": flags}))
+        declared = each.metadata.get(_KEY)
+        if declared is not None:
+            no = "no-" if declared.default is True else ""
+            flags = declared.flags or (f"--{no}{each.name.replace('_', '-')}",)
+            found.append(Option(**{**vars(declared), "name": each.name, "flags": flags}))
     return tuple(found)
 
 
@@ -134,24 +134,24 @@ class Options:
                 object.__setattr__(self, each.name, checked)
 
 
-def _checked(said: Option, value: Any) -> Any:
-    if value is said.default:
+def _checked(declared: Option, value: Any) -> Any:
+    if value is declared.default:
         return value
-    if said.repeat is True:
+    if declared.repeat is True:
         if isinstance(value, str):
-            raise UsageError(f"{said.name} is a list, and {value!r} is none", hint="give a list of texts")
-        return tuple(_chosen(said, each) for each in value)
-    return _chosen(said, value)
+            raise UsageError(f"{declared.name} is a list, and {value!r} is none", hint="give a list of texts")
+        return tuple(_chosen(declared, each) for each in value)
+    return _chosen(declared, value)
 
 
-def _chosen(said: Option, value: Any) -> Any:
-    choices = said.choices
+def _chosen(declared: Option, value: Any) -> Any:
+    choices = declared.choices
     if choices is None:
         return value
     word = value.value if isinstance(value, Enum) else value
     if word not in choices:
-        raise UsageError(f"{said.name} cannot be {word!r}", hint=f"give one of: {', '.join(choices)}")
-    return said.enum(word) if said.enum else word
+        raise UsageError(f"{declared.name} cannot be {word!r}", hint=f"give one of: {', '.join(choices)}")
+    return declared.enum(word) if declared.enum else word
 
 
 def shared(kind: type[_T], options: Options, **changes: Any) -> _T:

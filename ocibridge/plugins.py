@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What other packages add: classes that they name as entry points (Python Packaging Guide, "Entry points").
 
-A plugin that cannot be used is said in one sentence (`PluginWarning`), and everything else works without it.
+A plugin that cannot be used causes one warning (`PluginWarning`); everything else works without it.
 """
 
 from __future__ import annotations

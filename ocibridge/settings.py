@@ -102,7 +102,7 @@ OLLAMA_SUFFIX = "-ollama"
 
 MAX_LAYERS = 120
 """Layers of an artifact that container runtimes shall mount, unless the user says otherwise. An overlay mount names one
-folder a layer: docker's graph driver ends at 128, and some room is left for the layers that a runtime adds."""
+folder a layer: docker's graph driver ends at 128, and some are left for the layers that a runtime adds."""
 
 
 def debug() -> bool:

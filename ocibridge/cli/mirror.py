@@ -138,8 +138,8 @@ def _run(args: argparse.Namespace) -> None:
     failed = report.counts.get("failed", 0)
     if failed:
         raise StoreError(
-            f"{failed} of {len(report.items)} could not be brought into step",
-            hint="the output says why; correct that, run the same command again, and it goes on with these",
+            f"{failed} of {len(report.items)} could not be brought in sync",
+            hint="the output says why; correct that, run the same command again, which resumes these",
         )
 
 
@@ -167,7 +167,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _load(args: argparse.Namespace) -> Job:
-    """The job; of several mistakes in its file, each is said on a line of its own."""
+    """The job; several mistakes in its file are printed on one line each."""
     from ..mirror.jobs.job import Job
     from ..mirror.jobs.yamlfile import YamlError
 
@@ -240,7 +240,7 @@ def _check_reports(args: argparse.Namespace) -> None:
 
 
 def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
-    """Write all that were asked for, even where one of them fails; the last failure is raised, the others are said."""
+    """Write all reports, even if one fails; the last failure is raised, the others are printed."""
     problem: OcibridgeError | None = None
     for write in _writers(args, report):
         try:

@@ -65,11 +65,11 @@ def summary(report: MirrorReport) -> str:
 
 def _skipped(reasons: Sequence[str]) -> list[str]:
     """Tags that need nothing, and tags that nobody wants: not the same to whoever looks for one of them."""
-    from ..mirror.reports import IN_STEP
+    from ..mirror.reports import IN_SYNC
 
-    in_step = reasons.count(IN_STEP)
-    found = [f"{in_step} in sync"] if in_step else []
-    return [*found, f"{len(reasons) - in_step} left out by the filter for models"] if len(reasons) > in_step else found
+    in_sync = reasons.count(IN_SYNC)
+    found = [f"{in_sync} in sync"] if in_sync else []
+    return [*found, f"{len(reasons) - in_sync} left out by the filter for models"] if len(reasons) > in_sync else found
 
 
 def _reason(reason: str, moves: Moves) -> str:

@@ -74,7 +74,7 @@ def result(*lines: str) -> None:
     """Print the result of a command on standard output.
 
     Raises:
-        SystemExit: the reader of a pipe has gone away (status 1, nothing more is said).
+        SystemExit: the reader of a pipe has gone away (status 1, without a message).
         DestinationError: standard output cannot be written.
     """
     text = "".join(line + "\n" for line in lines)

@@ -37,7 +37,7 @@ def _add_prepare(commands: options.Commands[Any]) -> None:
     parser = options.add_command(
         commands,
         "prepare",
-        "Publish an image of an artifact's layers beside it, which pods can mount.",
+        "Publish an image with the layers of an artifact, which pods can mount.",
         "ocibridge volume prepare localhost:5000/models/digits:v1",
         "run the same command again; layers that arrived whole are not sent again",
     )

@@ -133,7 +133,7 @@ def kept(layer: StoredLayer, prefix: str, before: str) -> dict[str, str]:
 
 
 def file_origin(layer: StoredLayer) -> dict[str, str]:
-    """What a format has said of the one file of a layer; see `ocibridge.model.ModelFile.origin`."""
+    """Read the `origin` of the single file of a layer; see `ocibridge.model.ModelFile.origin`."""
     return {
         key.removeprefix(OURS): value
         for key, value in (layer.descriptor.annotations or {}).items()

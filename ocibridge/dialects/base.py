@@ -118,7 +118,7 @@ class ManifestDialect(ABC):
         return f"application/vnd.{self.namespace}.model.config.v1+json"
 
     def with_bare_raw(self) -> ManifestDialect:
-        """The same where raw weights beside tar layers have a name of their own, without an encoding (seed 001)."""
+        """The same where raw weights among tar layers have a name of their own, without an encoding (seed 001)."""
         return self
 
     def check(self, encodings: Sequence[Encoding]) -> None:

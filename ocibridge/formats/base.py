@@ -26,7 +26,7 @@ class Sink(ABC):
     Attributes:
         parallel: Whether `write` may be called from several threads at once.
         losses: What of the model the target cannot express, one sentence each; known before the first `write`.
-        journal: Where it is noted what has arrived, for a process that goes on after this one; None where the target
+        journal: Records what has arrived, for a process that resumes the work; None if the target
             begins anew each time.
         note: After `commit`, one word on how the target compares with the source, such as `exact` or `equivalent`.
     """

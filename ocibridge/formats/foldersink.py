@@ -22,7 +22,7 @@ from .base import Sink, StoredModel, WriteOptions
 
 
 class FolderSink(Sink):
-    """Writes each file under its path, in a temporary folder beside `dest` that is renamed at the end.
+    """Writes each file under its path, in a temporary folder next to `dest` that is renamed at the end.
 
     What an interrupted process has left of the same artifact is taken up again (see `Sink.resume_file`).
 

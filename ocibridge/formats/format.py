@@ -39,7 +39,7 @@ class Format(ABC, Generic[R, W]):
         exact: Whether an archive can be carried whole (`--exact`).
         raw_files: Whether its files are blobs with digests of their own, so that an artifact has a raw layer for each
             unless the user wants tar.
-        companion: Media type of the manifest that may be published beside an artifact (`--also NAME`), if there is one.
+        companion: Media type of the manifest that may be published with an artifact (`--also NAME`), if there is one.
         read_options: Its options for reading; each field that is made by `ocibridge.options.option` is a flag.
         write_options: Its options for writing.
     """
@@ -96,7 +96,7 @@ class Format(ABC, Generic[R, W]):
         raise UsageError(f"{text} is a path", hint=f"{self.label} have no names")
 
     def companion_manifest(self, model: Model) -> bytes:
-        """The manifest that is published beside an artifact of `model`: of media type `companion`.
+        """The companion manifest of an artifact of `model`: of media type `companion`.
 
         Raises:
             FormatError: the model has none.

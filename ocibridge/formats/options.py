@@ -14,7 +14,7 @@ class ReadOptions(Options):
     """How a source is read.
 
     Attributes:
-        exact: Whether an archive is carried as it is, so that a restoration is exact everywhere; see `Format.exact`.
+        exact: Whether an archive is stored as it is, so that a restoration is exact everywhere; see `Format.exact`.
         linked: Whether files that are only linked may stay so (see `Model.linked`): nobody needs their bytes.
         limits: See `ocibridge.settings.Limits`.
     """

@@ -108,11 +108,11 @@ def fitting(kind: type[OptionsT], given: Options | Mapping[str, Any], subject: s
 def _refuse_foreign(name: str, value: Any, subject: str) -> None:
     """Refuse an option of another format, unless it is not set."""
     for each in formats():
-        for said in (*fields_of(each.read_options), *fields_of(each.write_options)):
-            if said.name == name and value and value != said.default:
+        for option in (*fields_of(each.read_options), *fields_of(each.write_options)):
+            if option.name == name and value and value != option.default:
                 raise UsageError(
-                    f"{said.flags[0]} is for {each.label}, and {subject} is none", hint=f"leave out {said.flags[0]}"
+                    f"{option.flags[0]} is for {each.label}, and {subject} is none", hint=f"leave out {option.flags[0]}"
                 )
-            if said.name == name:
+            if option.name == name:
                 return
     raise UsageError(f"no format has an option {name}", hint="correct its name, or leave it out")

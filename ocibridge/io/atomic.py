@@ -170,7 +170,7 @@ class AtomicFile:
         return "sha256:" + digest.hexdigest() if self.size == end else None
 
     def truncate(self, size: int) -> None:
-        """Keep the first `size` bytes, written or left, and go on after them."""
+        """Keep the first `size` bytes, written or left, and continue after them."""
         if self._handle is not None:
             with writing(self.target):
                 os.ftruncate(self._handle, size)
@@ -205,7 +205,7 @@ class AtomicFile:
             _sync_folder(self.target.parent)
 
     def leave(self) -> None:
-        """Close the file and let the next process go on with it; harmless when that is done."""
+        """Close the file, so that another process can resume it; may be called twice."""
         self._mine = False
         self._close()
 
@@ -249,7 +249,7 @@ def verified_write(
 ) -> None:
     """Write a blob to `target`, through a temporary file in the folder two levels above that another process resumes.
 
-    While another process writes the same blob, this one writes it beside.
+    While another process writes the same blob, this one writes another file.
 
     Raises:
         IntegrityError: `content` has another size or digest than `descriptor`.
@@ -266,7 +266,7 @@ def verified_write(
 
 
 def hidden_path(target: Path, end: str) -> Path:
-    """`.NAME.END` beside `target`; a name that would become too long for a file system is hashed."""
+    """`.NAME.END` next to `target`; a name that would become too long for a file system is hashed."""
     name = os.fsencode(target.name)
     short = target.name if len(name) <= _LONGEST else hashlib.sha256(name).hexdigest()
     return target.with_name(f".{short}.{end}")

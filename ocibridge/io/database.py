@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import sqlite3
 
-PATIENCE = 0.5
-"""Seconds to wait for another process that writes; after that, this process goes on without the file."""
+LOCK_TIMEOUT = 0.5
+"""Seconds to wait for another process that writes; after that, this process continues without the file."""
 
 
 class Database:
@@ -67,7 +67,7 @@ class Database:
         if self._connection is None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._connection = sqlite.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
             # A killed process leaves a journal that the next one rolls back. What a power cut damages is noticed.
             self._connection.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
             self._connection.execute("PRAGMA synchronous = OFF")

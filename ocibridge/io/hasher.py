@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hashing and writing beside reading and sending: both let other threads run while they work."""
+"""Background threads for hashing and writing; both release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 SMALL = 64 * KiB
-"""Fewer bytes than these are hashed before another thread could have been told to."""
+"""Smaller pieces are hashed at once, which is faster than using another thread."""
 LARGE = 8 * MiB
 """Bytes from which a hash is worth a thread of its own."""
 
@@ -39,7 +39,7 @@ class BackgroundHasher:
             from concurrent.futures import ThreadPoolExecutor  # who only looks at a model needs none of it
 
             # A single worker: updates of one hash must keep their order.
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="ocibridge-beside")
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="ocibridge-hasher")
         self._pending: deque[Future[object]] = deque()
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes of what has arrived, so that a process can go on where another one was killed.
+"""Notes of what has arrived, with which another process can resume.
 
 Nothing in it is trusted: it says which bytes are worth reading again before the rest is fetched, and all of them are
 verified together.
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
     Attributes:
         gap: Bytes of the blob before the file, since the file before: tar headers and padding. None where they are
-            those that ocibridge itself writes (`ocibridge.layers.tar.tar_gap`), so that they need no room here.
+            those that ocibridge itself writes (`ocibridge.layers.tar.tar_gap`), so that they take no space here.
         path: The file; None at the end of the layer.
         size: Its size in bytes.
         sha256: Its hex sha256, where only that tells later whether the file is whole.

@@ -34,7 +34,7 @@ class PositionedWriter:
         handle: File descriptor.
         offset: Position of the first byte in the file.
         kept: Bytes that are there already and are passed over.
-        mark: Told every `ocibridge.io.journal.MARK` bytes how many are written.
+        mark: Called every `ocibridge.io.journal.MARK` bytes with the number of bytes written.
     """
 
     def __init__(self, handle: int, offset: int = 0, kept: int = 0, mark: Callable[[int], None] | None = None) -> None:
@@ -153,7 +153,7 @@ def has_bytes(path: Path, size: int) -> bool:
 
 
 def check_free_space(folder: Path, label: str, size: int, there: int) -> None:
-    """Refuse to begin what cannot end: `size` bytes have to find room in `folder`, less those that are there already.
+    """Refuse to begin what cannot end: `size` bytes have to fit into `folder`, less those that are there already.
 
     Raises:
         DestinationError: the disk has less.

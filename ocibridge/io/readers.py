@@ -15,7 +15,7 @@ Reader = io.RawIOBase
 """What `Content.open` gives: `read(n)`, `readinto(buffer)`, `close()`; a context manager."""
 
 ByteCount = Callable[[int], None]
-"""Told the number of bytes that have just moved."""
+"""Called with the number of bytes that were transferred."""
 
 
 def ignore_bytes(count: int) -> None:

@@ -25,7 +25,7 @@ _HINT = "choose another name, or replace it with --force"
 
 
 class StagingFolder:
-    """`.NAME.ocibridge` beside `dest`, held by one process at a time.
+    """`.NAME.ocibridge` next to `dest`, held by one process at a time.
 
     Args:
         dest: The target.

@@ -22,7 +22,7 @@ class LayerHasher:
 
     Args:
         sizes: For each file the bytes before it that are of no file, and its own; None where the layer is a file.
-        on_bytes: Told the number of bytes of files that were read.
+        on_bytes: Called with the number of bytes of files that were read.
         threads: Whether threads hash, while others use the bytes.
 
     Attributes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translations and companions: what the target gets instead of, or beside, what the source has.
+"""Translations and companions: artifacts that the target gets instead of, or in addition to, those of the source.
 
 What makes it is imported when a job asks for it, as few do.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMPANIONS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
 """What the tags of a model's companions have after its own."""
 _CONCURRENCY = 2
-"""Layers of one model that are wrapped at the same time; several models are worked on beside it."""
+"""Layers of one model that are wrapped at the same time; several models are processed at the same time."""
 
 
 def translate(
@@ -59,7 +59,7 @@ def translate(
 def publish_companions(
     entry: Entry, target: Reference, stores: StorePool, session: CopySession, progress: Progress
 ) -> list[str]:
-    """Make the companions that the job asks for beside an artifact that has come to the target.
+    """Publish the companions that the job names for an artifact that the target has received.
 
     One that is there and belongs to this artifact is left as it is, and what is no model has none.
 

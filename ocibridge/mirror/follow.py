@@ -36,7 +36,7 @@ def follow(
     Args:
         job: The job.
         once: Runs the entries of these numbers.
-        say: Told in a sentence what is waited for, and what went wrong.
+        say: Called with a sentence about each wait and each failure.
         clock: The time, with its zone.
         sleep: Waits for so many seconds.
 

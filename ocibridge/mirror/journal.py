@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier runs of a job have done, so that the next one can ask less, and go on where one was killed.
+"""What earlier runs of a job have done, so that the next one can send fewer requests, and resume.
 
 Nothing in the journal is trusted alone: a tag is left out of the work only if the target, when asked, still has the
 digest that is written here. What the notes save is the second question, whether all blobs are there too.

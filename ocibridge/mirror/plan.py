@@ -51,7 +51,7 @@ def mirror_plan(
     items: list[tuple[int, PlannedItem]] = []
     failures: dict[str, Failure] = {}
     try:
-        work = expand(loaded, worker.sites, options.shard, listed=worker.listed)
+        work = expand(loaded, worker.pool, options.shard, listed=worker.listed)
         for each in work.failures:
             assert each.error is not None
             failures[each.source or each.target] = each.error
@@ -85,7 +85,7 @@ def mirror_plan(
                 raise
         failed = {repository_of(unit.target) for _, unit in units if unit.source in failures}
         failed |= {repository_of(each.target) for each in work.failures}
-        pruned = pruning(places_of(loaded, work), failed, worker.sites)
+        pruned = pruning(places_of(loaded, work), failed, worker.pool)
     finally:
         worker.close()
     listed = [item for _, item in sorted(items, key=lambda each: each[0])] + pruned
@@ -117,12 +117,12 @@ def places_of(job: Job, work: Expansion) -> list[Place]:
     return list(found.values())
 
 
-def pruning(places: Sequence[Place], failed: set[str], sites: StorePool) -> list[PlannedItem]:
-    """What is pruned, and what is kept; nothing is pruned where not everything was brought into step."""
+def pruning(places: Sequence[Place], failed: set[str], pool: StorePool) -> list[PlannedItem]:
+    """What is pruned, and what is kept; nothing is pruned where not everything was brought in sync."""
     found: list[PlannedItem] = []
     for place in places:
         try:
-            planned = plan_prune(place, sites)
+            planned = plan_prune(place, pool)
         except OcibridgeError as exc:
             reason = f"its tags cannot be read: {exc.message}"
             found.append(
@@ -141,7 +141,7 @@ def unless_failed(item: PlannedItem, failed: set[str]) -> PlannedItem:
     # What failed may be a registry as a whole, or all below a prefix.
     if item.action != "prune" or not any(name == each or name.startswith(f"{each}/") for each in failed):
         return item
-    reason = "not everything of this repository could be brought into step"
+    reason = "not everything of this repository could be brought in sync"
     return item.model_copy(update={"action": "keep", "reason": reason})
 
 

@@ -53,14 +53,14 @@ class Place:
 DRY_RUN = "dry run: it is deleted with 'dryRun: false'"
 
 
-def plan_prune(place: Place, sites: StorePool) -> list[PlannedItem]:
+def plan_prune(place: Place, pool: StorePool) -> list[PlannedItem]:
     """What would be deleted, and what is kept though the job does not bring it.
 
     Raises:
         OcibridgeError: the target cannot be read.
     """
     try:
-        store = sites.store(place.target)
+        store = pool.store(place.target)
         there = store.tags()
     except NotFound:
         return []
@@ -85,7 +85,7 @@ def plan_prune(place: Place, sites: StorePool) -> list[PlannedItem]:
     return checked
 
 
-def still_to_prune(items: Sequence[PlannedItem], sites: StorePool) -> list[PlannedItem]:
+def still_to_prune(items: Sequence[PlannedItem], pool: StorePool) -> list[PlannedItem]:
     """What a plan says, but for what is needed by tags that came after it was made, from the same plan even."""
     doomed: dict[str, set[str]] = defaultdict(set)
     for item in items:
@@ -93,15 +93,15 @@ def still_to_prune(items: Sequence[PlannedItem], sites: StorePool) -> list[Plann
             target = parse_reference(item.target)
             doomed[target.name].add(target.version)
     stay: dict[str, Mapping[str, str]] = {}
-    return [_still(item, doomed, stay, sites) if item.action == "prune" else item for item in items]
+    return [_still(item, doomed, stay, pool) if item.action == "prune" else item for item in items]
 
 
 def _still(
-    item: PlannedItem, doomed: Mapping[str, set[str]], stay: dict[str, Mapping[str, str]], sites: StorePool
+    item: PlannedItem, doomed: Mapping[str, set[str]], stay: dict[str, Mapping[str, str]], pool: StorePool
 ) -> PlannedItem:
     target = parse_reference(item.target)
     try:
-        store = sites.store(target)
+        store = pool.store(target)
         if target.name not in stay:
             stay[target.name] = _staying([tag for tag in store.tags() if tag not in doomed[target.name]], store)
         return _checked(item, stay[target.name], store)
@@ -109,9 +109,9 @@ def _still(
         return _kept(item, f"its tags cannot be read: {exc.message}")
 
 
-def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], sites: StorePool) -> list[MirrorItem]:
+def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], pool: StorePool) -> list[MirrorItem]:
     """Delete what a plan says; what has changed since then is kept."""
-    return [_pruned(item, job_entries[item.entry], sites) for item in items]
+    return [_pruned(item, job_entries[item.entry], pool) for item in items]
 
 
 def _is_extra(tag: str, place: Place) -> bool:
@@ -181,24 +181,24 @@ def _checked(item: PlannedItem, stay: Mapping[str, str], store: Store) -> Planne
     return item
 
 
-def _pruned(item: PlannedItem, entry: Entry, sites: StorePool) -> MirrorItem:
+def _pruned(item: PlannedItem, entry: Entry, pool: StorePool) -> MirrorItem:
     started, clock = time.time(), time.monotonic()
     done = MirrorItem(
         entry=item.entry, outcome="kept", source=None, target=item.target, digest=item.digest, reason=item.reason
     )
     if item.action == "prune":
         try:
-            reason = _delete(item, entry, sites)
+            reason = _delete(item, entry, pool)
             done = done.model_copy(update={"outcome": "kept", "reason": reason} if reason else {"outcome": "pruned"})
         except OcibridgeError as exc:
             done = done.model_copy(update={"outcome": "failed", "error": failure(exc)})
     return done.model_copy(update={"started": started, "seconds": time.monotonic() - clock})
 
 
-def _delete(item: PlannedItem, entry: Entry, sites: StorePool) -> str | None:
+def _delete(item: PlannedItem, entry: Entry, pool: StorePool) -> str | None:
     """Delete a tag; why it is kept, if it is."""
     target = parse_reference(item.target)
-    store = sites.store(target)
+    store = pool.store(target)
     found = store.head(target.version)
     if found is None:
         return None  # with another tag of the same manifest

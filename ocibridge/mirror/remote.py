@@ -46,7 +46,7 @@ class RemoteWork:
         """Do one unit; see `Worker.run`. What hosts have to say, only this process hears."""
         worker = self._worker()
         item = worker.run(each[1])
-        return item.model_copy(update={"warnings": [*item.warnings, *worker.sites.news()]})
+        return item.model_copy(update={"warnings": [*item.warnings, *worker.pool.news()]})
 
     def _worker(self) -> Worker:
         with _lock:

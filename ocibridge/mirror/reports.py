@@ -13,7 +13,7 @@ from ..operations.moves import Moves
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
 
-IN_STEP = "in sync"
+IN_SYNC = "in sync"
 """The reason for skipping a tag of which nothing is missing at the target."""
 
 
@@ -92,7 +92,7 @@ class MirrorItem(Report):
         reason: Why, in a few words.
         moves: What moved.
         also: References of companions that were made on the way.
-        warnings: What the user should know of it, and what the hosts have said meanwhile where other processes work.
+        warnings: What the user should know of it, with those of the hosts if the work is done by other processes.
         error: What went wrong.
         started: Seconds since 1970.
         seconds: How long it took.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mirror run`: every tag of a job is brought into step, whatever happens to the others."""
+"""`mirror run`: every tag of a job is brought in sync, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .options import RunOptions
 from .plan import places_of, pruning, repository_of, unless_failed
 from .prune import prune, still_to_prune
 from .remote import RemoteWork
-from .reports import IN_STEP, Failure, MirrorItem, MirrorPlan, MirrorReport
+from .reports import IN_SYNC, Failure, MirrorItem, MirrorPlan, MirrorReport
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
 
@@ -48,7 +48,7 @@ def mirror_run(
     """Bring the targets of a job in sync with their sources.
 
     A tag that fails does not keep the others from being done; the report says what failed and why. Whatever was
-    interrupted, the same call goes on: the targets are asked what they have.
+    interrupted, the same call resumes: the targets are asked what they have.
 
     Args:
         job: The job file.
@@ -105,7 +105,7 @@ class _Run:
         worker = Worker(self._job, self._journal.blob, self._progress, self._journal.blobs)
         try:
             if plan is None:
-                work = expand(self._job, worker.sites, self._options.shard, entries, worker.listed)
+                work = expand(self._job, worker.pool, self._options.shard, entries, worker.listed)
             else:
                 work = _planned(plan, self._options)
             for item in work.failures:
@@ -119,13 +119,13 @@ class _Run:
                 self._work(units, executor, worker)
             self._prune(work, plan, worker)
             self._journal.finish()
-            said = (*self._job.warnings, *work.warnings, *worker.sites.warnings())
+            warnings = (*self._job.warnings, *work.warnings, *worker.pool.warnings())
         except BaseException:
             worker.interrupt()
             raise
         finally:
             worker.close()
-        return self._report(started, time.monotonic() - clock, said)
+        return self._report(started, time.monotonic() - clock, warnings)
 
     def _told(self, unit: Unit) -> Unit:
         known = self._journal.known(unit.target, self._ways[unit.entry])
@@ -161,9 +161,9 @@ class _Run:
         if item.outcome == "failed":
             self._journal.forget(unit.target)
         elif item.digest:
-            if item.reason == IN_STEP and unit.target in self._journal.unfinished:
+            if item.reason == IN_SYNC and unit.target in self._journal.unfinished:
                 self._resumed += 1
-            if item.outcome == "copied" or item.reason == IN_STEP:
+            if item.outcome == "copied" or item.reason == IN_SYNC:
                 source = item.source_digest or item.digest
                 self._journal.done(unit.target, source, item.digest, self._ways[unit.entry])
 
@@ -173,10 +173,10 @@ class _Run:
             return
         if plan is not None:
             planned = [unless_failed(item, failed) for item in plan.items if item.action in ("prune", "keep")]
-            found = still_to_prune(planned, worker.sites)
+            found = still_to_prune(planned, worker.pool)
         else:
-            found = pruning(places_of(self._job, work), failed, worker.sites)
-        for item in prune(found, self._job.entries, worker.sites):
+            found = pruning(places_of(self._job, work), failed, worker.pool)
+        for item in prune(found, self._job.entries, worker.pool):
             self._add(len(work.units), item)
 
     def _add(self, number: int, item: MirrorItem) -> None:
@@ -184,7 +184,7 @@ class _Run:
         if self._on_item:
             self._on_item(item)
 
-    def _report(self, started: datetime, seconds: float, said: Sequence[str]) -> MirrorReport:
+    def _report(self, started: datetime, seconds: float, warnings: Sequence[str]) -> MirrorReport:
         items = [item for _, item in sorted(self._items, key=lambda each: each[0])]
         shard = self._options.shard
         return MirrorReport(
@@ -199,7 +199,7 @@ class _Run:
             items=items,
             totals=Moves.sum(item.moves for item in items),
             counts=dict(Counter(item.outcome for item in items)),
-            warnings=list(dict.fromkeys([*said, *(text for item in items for text in item.warnings)])),
+            warnings=list(dict.fromkeys([*warnings, *(text for item in items for text in item.warnings)])),
         )
 
 
@@ -224,6 +224,6 @@ def _result(unit: Unit, future: Future[MirrorItem]) -> MirrorItem:
         found = Failure(
             type=type(exc).__name__,
             message=f"the worker ended while it was at {unit.target}",
-            hint="run the same command again: it goes on with what is missing",
+            hint="run the same command again to resume",
         )
     return MirrorItem(entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=found)

@@ -27,7 +27,7 @@ class StorePool:
 
     Example:
         >>> with StorePool(job) as sites:  # doctest: +SKIP
-        ...     sites.store(parse_reference("localhost:5000/models/digits")).tags()
+        ...     pool.store(parse_reference("localhost:5000/models/digits")).tags()
     """
 
     def __init__(self, job: Job) -> None:
@@ -72,7 +72,7 @@ class StorePool:
             return list(dict.fromkeys(text for store in self._stores.values() for text in store.warnings))
 
     def news(self) -> list[str]:
-        """Those of them that were not told by an earlier call."""
+        """Warnings that no earlier call returned."""
         found = self.warnings()
         with self._lock:
             new = [text for text in found if text not in self._told]

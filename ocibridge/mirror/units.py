@@ -72,7 +72,7 @@ class _Listing:
 
 def expand(
     job: Job,
-    sites: StorePool,
+    pool: StorePool,
     shard: Shard | None = None,
     entries: Collection[int] | None = None,
     listed: Callable[[Store, Sequence[str]], None] = lambda *_: None,
@@ -84,7 +84,7 @@ def expand(
         sites: Where its sources are.
         shard: The part of it that is wanted; None is all of it.
         entries: Numbers of the entries that are wanted; None is all of them.
-        listed: Told all tags of each source that was listed, so that nobody has to ask again.
+        listed: Called with all tags of each listed source, so that they are not listed again.
     """
     units: list[Unit] = []
     groups: list[Group] = []
@@ -96,7 +96,7 @@ def expand(
         wanted = entries is None or number in entries
         if not (wanted or every):
             continue
-        listings = _listings(number, entry, sites, listed)
+        listings = _listings(number, entry, pool, listed)
         if wanted and not any(isinstance(each, MirrorItem) or each.tags for each in listings):
             warnings.append(f"sync[{number}]: {entry.source} has nothing that its filters choose")
         for found in listings:
@@ -113,36 +113,36 @@ def expand(
 
 
 def _listings(
-    number: int, entry: Entry, sites: StorePool, listed: Callable[[Store, Sequence[str]], None]
+    number: int, entry: Entry, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]
 ) -> list[_Listing | MirrorItem]:
     try:
-        pairs = _pairs(entry, sites)
+        pairs = _pairs(entry, pool)
     except OcibridgeError as exc:
         return [_failed(number, str(entry.source), str(entry.target), exc)]
 
     def look(each: Pair) -> _Listing | MirrorItem:
         try:
-            return _Listing(number, each, tuple(_tags(entry, each, sites, listed)))
+            return _Listing(number, each, tuple(_tags(entry, each, pool, listed)))
         except OcibridgeError as exc:
             return _failed(number, str(each.source), str(each.target), exc)
 
     if len(pairs) == 1:
         return [look(pairs[0])]
-    with ThreadPoolExecutor(LISTINGS, thread_name_prefix="ocibridge-listing") as pool:
-        return list(pool.map(look, pairs))
+    with ThreadPoolExecutor(LISTINGS, thread_name_prefix="ocibridge-listing") as threads:
+        return list(threads.map(look, pairs))
 
 
-def _pairs(entry: Entry, sites: StorePool) -> list[Pair]:
+def _pairs(entry: Entry, pool: StorePool) -> list[Pair]:
     if not isinstance(entry.source, RegistryPlace):
         return [pair(entry)]
     place = entry.source
     inside = f"{place.prefix}/" if place.prefix else ""
-    names = sites.repositories(place.host)
+    names = pool.repositories(place.host)
     below = [name[len(inside) :] for name in names if name.startswith(inside)]
     return [pair(entry, name) for name in select_repositories(entry, below)]
 
 
-def _tags(entry: Entry, each: Pair, sites: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
+def _tags(entry: Entry, each: Pair, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
     """What is copied: tags, or the digest of an entry that names one."""
     source = each.source
     if entry.type == "image":
@@ -150,10 +150,10 @@ def _tags(entry: Entry, each: Pair, sites: StorePool, listed: Callable[[Store, S
             return [source.digest]
         if entry.dialect:
             return [source.version]
-        store = sites.store(source)
+        store = pool.store(source)
         companions = [source.version + suffix for suffix in COMPANIONS if not source.version.endswith(COMPANIONS)]
         return [source.version, *(tag for tag in companions if store.head(tag) is not None)]
-    store = sites.store(source)
+    store = pool.store(source)
     there = store.tags()
     listed(store, there)
     chosen = dict.fromkeys(select_tags(entry, there))

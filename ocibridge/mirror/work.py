@@ -22,7 +22,7 @@ from ..transfer.throttle import Throttle
 from .companions import publish_companions, translate
 from .facts import traits_of
 from .jobs.filters import wants_model
-from .reports import IN_STEP, Failure, MirrorItem, PlannedItem
+from .reports import IN_SYNC, Failure, MirrorItem, PlannedItem
 from .storepool import StorePool
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Case:
         return self.there.digest == self.digest
 
     @property
-    def vouched(self) -> bool:
+    def verified(self) -> bool:
         """Whether all below it was there, too, when the target had this digest for the first time."""
         return (
             not (self.unit.full or self.entry.force_recursive)
@@ -99,7 +99,7 @@ class Worker:
 
     Args:
         job: The job.
-        on_blob: Told of each blob that has come to a target: digest, size in bytes, repository, action.
+        on_blob: Called for each blob that a target has received, with digest, size in bytes, repository, action.
         progress: Receives progress events.
         journalled: Blobs that an interrupted run has brought; see `CopySession`.
     """
@@ -113,11 +113,11 @@ class Worker:
     ) -> None:
         self.job = job
         self.progress = Within(progress or Progress())
-        self.sites = StorePool(job)
+        self.pool = StorePool(job)
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
         throttle = self._throttle.take if self._throttle else None
         self._session = CopySession(
-            on_blob, throttle, journalled, lambda name: self.sites.store(parse_reference(f"{name}:x"))
+            on_blob, throttle, journalled, lambda name: self.pool.store(parse_reference(f"{name}:x"))
         )
 
     def listed(self, store: Store, tags: Sequence[str]) -> None:
@@ -137,13 +137,13 @@ class Worker:
         unwanted = None if case.equal else self._unwanted(case)
         if unwanted:
             action, reason = "skip", unwanted
-        elif case.equal and case.vouched:
-            action, reason = "skip", IN_STEP
+        elif case.equal and case.verified:
+            action, reason = "skip", IN_SYNC
         else:
             found = self._copier(case).plan(case.wanted)
             moves = Moves.of(found)
             if case.equal and not (moves.copied or moves.mounted):
-                action, reason = "skip", IN_STEP
+                action, reason = "skip", IN_SYNC
             elif case.equal:
                 reason = "the target has the manifest, and lacks blobs of it"
         return PlannedItem(
@@ -160,30 +160,30 @@ class Worker:
     # Running.
 
     def run(self, unit: Unit) -> MirrorItem:
-        """Bring a tag into step; a failure is a result like any other."""
+        """Bring a tag in sync; a failure is a result like any other."""
         started, clock = time.time(), time.monotonic()
         task = Task("mirroring", unit.target, 0)
         self.progress.start(task)
-        said: dict[str, None] = {}
+        warnings: dict[str, None] = {}
         try:
             try:
-                item = self._run(unit, said)
+                item = self._run(unit, warnings)
             except IntegrityError:
                 # A registry may give half of a link to whoever reads while another process writes the same manifest.
-                item = self._run(unit, said)
+                item = self._run(unit, warnings)
         except OcibridgeError as exc:
             item = MirrorItem(
                 entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=failure(exc)
             )
         self.progress.finish(task, item.outcome)
-        update = {"warnings": list(said), "started": started, "seconds": time.monotonic() - clock}
+        update = {"warnings": list(warnings), "started": started, "seconds": time.monotonic() - clock}
         return item.model_copy(update=update)
 
-    def _run(self, unit: Unit, said: dict[str, None]) -> MirrorItem:
-        """Bring a tag into step; warnings are entered in `said`."""
+    def _run(self, unit: Unit, warnings: dict[str, None]) -> MirrorItem:
+        """Copy a tag, or check that it is in sync; add warnings to `warnings`."""
         case = self._look(unit)
-        if case.equal and case.vouched and not self._below(case):
-            return _item(case, "skipped", IN_STEP)
+        if case.equal and case.verified and not self._below(case):
+            return _item(case, "skipped", IN_SYNC)
         if not case.equal and (unwanted := self._unwanted(case)):
             return _item(case, "skipped", unwanted)
         if unit.digest and (case.there.digest if case.there else None) not in (unit.replaces, unit.digest):
@@ -200,7 +200,7 @@ class Worker:
             started = time.monotonic()
             copied = self._copier(case).copy(case.wanted, case.target.tag)
             total, rounds = Moves.sum([total, Moves.of(copied)]), rounds + 1
-            said.update(dict.fromkeys(copied.warnings))
+            warnings.update(dict.fromkeys(copied.warnings))
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
                 break
             again = self._head(case.source)
@@ -208,21 +208,21 @@ class Worker:
                 break
             case = self._look(unit)
             reason = "the source moved meanwhile"
-        also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
+        also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
         moved = total.copied + total.mounted + total.manifests
         if case.equal and not moved and not also:
-            return _item(case, "skipped", IN_STEP, total)
+            return _item(case, "skipped", IN_SYNC, total)
         if case.equal:
             reason = "blobs or referrers were missing at the target"
         return _item(case, "copied", reason, total, also)
 
     def _translate(self, case: _Case, reason: str) -> MirrorItem:
-        if case.equal and case.vouched:
-            also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
-            return _item(case, "copied" if also else "skipped", IN_STEP, also=also)
+        if case.equal and case.verified:
+            also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
+            return _item(case, "copied" if also else "skipped", IN_SYNC, also=also)
         old = self._replaced(case)
         done = translate(
-            case.entry, case.source.pinned(case.digest), case.target, self.sites, self._session, self.progress
+            case.entry, case.source.pinned(case.digest), case.target, self.pool, self._session, self.progress
         )
         moves = Moves()
         for layer in done.layers:
@@ -233,9 +233,9 @@ class Worker:
         if not same:
             # Only now is it known that the tag has another manifest than before.
             self._back_up(case, old)
-        also = publish_companions(case.entry, case.target, self.sites, self._session, self.progress)
+        also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
         if same and not (moves.copied or moves.mounted or also):
-            item = _item(case, "skipped", IN_STEP, moves)
+            item = _item(case, "skipped", IN_SYNC, moves)
         else:
             item = _item(case, "copied", reason, moves, also)
         replaced = None if same else item.replaced
@@ -250,8 +250,8 @@ class Worker:
         there = None if new else self._head(target)
         digest, root = unit.digest or source.digest, None
         if digest is None and new:
-            # All of it will be copied: reading it answers the question for its digest, too.
-            root = read_node(self.sites.store(source), source.version)
+            # All of it will be copied: reading it gives its digest, too.
+            root = read_node(self.pool.store(source), source.version)
             digest = root.digest
         elif digest is None:
             found = self._head(source)
@@ -262,7 +262,7 @@ class Worker:
 
     def _head(self, reference: Reference) -> Descriptor | None:
         try:
-            return self.sites.store(reference).head(reference.version)
+            return self.pool.store(reference).head(reference.version)
         except NotFound:
             return None  # a layout that has not been made yet
 
@@ -275,19 +275,19 @@ class Worker:
         """Why the filters for models leave it out, if they do."""
         if case.entry.models is None:
             return None
-        return wants_model(case.entry, traits_of(self.sites.store(case.source), case.source.pinned(case.digest)))
+        return wants_model(case.entry, traits_of(self.pool.store(case.source), case.source.pinned(case.digest)))
 
     def _replaced(self, case: _Case) -> tuple[Descriptor, bytes] | None:
         """What is about to be replaced, if the job keeps that."""
         if case.entry.backup is None or case.there is None or case.equal:
             return None
-        return self.sites.store(case.target).fetch_manifest(case.there.digest)
+        return self.pool.store(case.target).fetch_manifest(case.there.digest)
 
     def _back_up(self, case: _Case, old: tuple[Descriptor, bytes] | None) -> None:
         """Give what is replaced the tag that the job has for that."""
         if old is not None and case.entry.backup is not None:
             tag = backup_tag(case.entry.backup, case.target)
-            self.sites.store(case.target).push_manifest(old[1], old[0].media_type, tag)
+            self.pool.store(case.target).push_manifest(old[1], old[0].media_type, tag)
 
     def _copier(self, case: _Case) -> GraphCopier:
         entry = case.entry
@@ -296,21 +296,21 @@ class Worker:
             referrers=entry.referrers,
             referrer_types=tuple(entry.referrer_types),
             digest_tags=entry.digest_tags,
-            full=not case.vouched,
+            full=not case.verified,
         )
-        source: Store = self.sites.store(case.source)
-        target: Store = self.sites.store(case.target, create=True)
+        source: Store = self.pool.store(case.source)
+        target: Store = self.pool.store(case.target, create=True)
         return GraphCopier(source, target, options, self._session, self.progress)
 
     def interrupt(self) -> None:
         """Wake all threads that wait for a store, or for their share of the bandwidth."""
         if self._throttle:
             self._throttle.stop()
-        self.sites.interrupt()
+        self.pool.interrupt()
 
     def close(self) -> None:
         """Give back connections."""
-        self.sites.close()
+        self.pool.close()
 
 
 def failure(exc: OcibridgeError) -> Failure:
@@ -337,7 +337,7 @@ def backup_tag(template: str, target: Reference) -> str:
 def _why(case: _Case) -> str:
     if case.there is None:
         return "new"
-    return IN_STEP if case.equal else "changed"
+    return IN_SYNC if case.equal else "changed"
 
 
 def _item(

@@ -53,7 +53,7 @@ def convert(
         source: A path, `ollama:NAME[:TAG]`, `ollama://HOST/NAMESPACE/NAME[:TAG]` or a reference.
         target: A path, `ollama:NAME[:TAG]` or a reference, whose tag defaults to `latest`.
         options: How the source is read, and what is written.
-        on_losses: Told what a box cannot express, before anything is written; the report has it too.
+        on_losses: Called before anything is written, with what the target cannot express; also in the report.
         registry: Credentials and TLS, for the target; for the source where it is on the same host, or alone.
         progress: Receives progress events.
 
@@ -82,7 +82,7 @@ def convert(
         return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
     if options.dialect is None:
         raise UsageError(
-            "it is not said which dialect the artifact shall be converted to",
+            "the dialect is missing",
             hint=f"add --dialect with one of: {', '.join(dialect_names())}",
         )
     return _translated(origin, goal, options.dialect, options, registry, progress)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
 
 COMPANIONS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
-"""What stands beside a model, and what its tag has after that of the model."""
+"""Companions, and the suffixes of their tags."""
 
 
 def copy(
@@ -107,7 +107,7 @@ def _goal(origin: Reference, target: Reference) -> Reference:
 def copy_companions(
     copier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult
 ) -> list[tuple[str, CopyResult]]:
-    """Copy what stands beside the model, as far as it is this model's."""
+    """Copy the companions of the model."""
     tag = origin.tag or (None if origin.digest else origin.version)
     found: list[tuple[str, CopyResult]] = []
     if tag is None or goal.tag is None:

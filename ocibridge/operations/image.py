@@ -55,7 +55,7 @@ class ImageCompanion:
     def publish(
         self, store: Store, artifact: Descriptor, contents: Mapping[str, Content], **options: Any
     ) -> AlsoReport:
-        """Publish it beside the artifact, which is there.
+        """Publish it for an artifact that the store has.
 
         Args:
             store: Where they are.
@@ -69,7 +69,7 @@ class ImageCompanion:
 
 
 def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:
-    """The image beside what is pushed to `target`.
+    """The companion image of what is pushed to `target`.
 
     Raises:
         UsageError: a platform is malformed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a model's own that is published beside its artifact, as Ollama wants it."""
+"""The Ollama companion: the model's own manifest, published with its artifact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .reports import AlsoReport
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """The model's own manifest, to be published beside the artifact.
+    """The model's own manifest, to be published with the artifact.
 
     Attributes:
         data: Its bytes.
@@ -53,7 +53,7 @@ def companion(model: Model, target: Reference) -> Companion:
 
 
 def stored_companion(fetched: Fetched, store: Store, target: Reference) -> Companion:
-    """What `--also ollama` would have published beside an artifact that is in a store.
+    """The Ollama companion of an artifact in a store, as `--also ollama` publishes it.
 
     Raises:
         FormatError: the artifact is no model of Ollama with a layer for each of its blobs.

@@ -111,7 +111,7 @@ class PushOptions(SourceOptions, CacheOptions, TransferOptions):
     dialect: str = option("cnai", help=f"{_DIALECT}; default: cnai", choices=dialect_names)
     exact: bool = option(
         False,
-        help="carry the archive as it is, as one raw layer; a pull gives back its very bytes",
+        help="store the archive as it is, as one raw layer; a pull gives back its very bytes",
         flag=("--exact", "--keep-archive"),
     )
     annotations: Mapping[str, str] | None = option(
@@ -192,7 +192,7 @@ class BelongingOptions(Options):
     )
     referrers: bool = option(True, help="leave out signatures, SBOMs and the like that refer to it")
     digest_tags: bool = option(True, help="leave out tags such as sha256-….sig")
-    companions: bool = option(True, help="leave out TAG-image and TAG-ollama beside it")
+    companions: bool = option(True, help="leave out the companions TAG-image and TAG-ollama")
 
 
 @dataclass(frozen=True, kw_only=True)

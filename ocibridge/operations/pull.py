@@ -41,7 +41,7 @@ def pull(
         dest: Where to write. `x.carton` and `x.mlarchive` become archives, any other name a folder. `ollama:NAME[:TAG]`
             is a model in the local Ollama store; blobs that the store has already do not move.
         options: What is written, and how.
-        on_losses: Told what the target cannot express, before anything is written; the report has it too.
+        on_losses: Called before anything is written, with what the target cannot express; also in the report.
         registry: Credentials and TLS.
         progress: Receives progress events.
 

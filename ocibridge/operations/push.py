@@ -153,12 +153,12 @@ def _layers(source: Source, options: PushOptions) -> Layers:
 
 
 def _whole(source: Source, options: PushOptions) -> Layers:
-    """The layers of an archive that is carried whole."""
+    """The layers of an archive that is stored whole."""
     if not source.format.exact or (isinstance(source.place, Path) and source.place.is_dir()):
         raise UsageError(f"--exact is for archives, and {source} is none", hint="leave it out")
     if options.compress is not Compress.NONE or options.layers is Layers.TAR:
         raise UsageError(
-            "--exact carries the archive as it is, neither compressed nor in a tar layer",
+            "--exact contains the archive as it is, neither compressed nor in a tar layer",
             hint="leave out --compress and --layers",
         )
     return Layers(options.layers or Layers.RAW_FILES)

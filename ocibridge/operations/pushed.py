@@ -25,7 +25,7 @@ class PushedLayer(Report):
 
 
 class AlsoReport(Report):
-    """Something published beside the artifact."""
+    """A published companion."""
 
     kind: Literal["ollama", "image"]
     reference: str = Field(description="what its own tools call it, with its tag")

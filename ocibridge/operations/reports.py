@@ -70,7 +70,7 @@ class ConvertReport(Report):
 
 
 class CopiedCompanion(Report):
-    """Something that stood beside the artifact, and was copied with it."""
+    """A copied companion."""
 
     kind: Literal["ollama", "image"]
     tag: str = Field(description="its tag at the target")
@@ -94,7 +94,7 @@ class CopyReport(Report):
     manifests: int = Field(description="manifests and indexes that were pushed")
     referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
     tags: list[str] = Field(description="tags that lead to something of it at the target")
-    companions: list[CopiedCompanion] = Field([], description="what stood beside it, and belongs to it")
+    companions: list[CopiedCompanion] = Field([], description="copied companions")
     warnings: list[str]
 
 

@@ -39,7 +39,7 @@ def plan_translation(fetched: Fetched, source: Store, dialect: str) -> ManifestP
     if artifact.dialect == wanted.name:
         return _planned(artifact.layers, _as_it_is(fetched))
     raw = [each for each in artifact.layers if each.encoding is Encoding.RAW]
-    # The bare type of seed 001 belongs to weights beside tar layers, as `push --layers raw` writes them.
+    # The bare type of seed 001 belongs to weights among tar layers, as `push --layers raw` writes them.
     bare = len(raw) < len(artifact.layers) and all(each.role is Role.WEIGHT for each in raw)
     wanted = wanted.with_bare_raw() if bare else wanted
     if not raw or _knows(wanted, raw):
@@ -153,7 +153,7 @@ def _files(artifact: StoredArtifact, store: Store) -> list[ModelFile]:
 
 
 def _wrapped(artifact: StoredArtifact, store: Store, dialect: ManifestDialect) -> ManifestPlan:
-    """Raw layers wrapped in tar one by one, beside tar layers that stay as they are."""
+    """Raw layers wrapped in tar, and tar layers as they are."""
 
     def wrap(layer: StoredLayer) -> Layer:
         content = BlobContent(store, layer.descriptor)
@@ -178,6 +178,6 @@ def _losses(fetched: Fetched) -> list[str]:
     if artifact.config is None:
         return []
     return [
-        f"the key {key} of the config is not carried: not every dialect has a word for it"
+        f"the key {key} of the config is not stored: not every dialect has a word for it"
         for key in dropped_keys(fetched.config, artifact.config)
     ]

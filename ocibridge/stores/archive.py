@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An OCI image layout (image-spec, image-layout.md) in one tar file or its volumes: `oci-archive:FILE`, as skopeo's.
 
-Nothing is unpacked: a blob is a range of the file. A push writes a new archive beside the old one, and puts it in place
+Nothing is unpacked: a blob is a range of the file. A push writes a new archive next to the old one, and replaces it
 at the end of `push_manifest`: a manifest whose push has returned is stored whatever happens afterwards, and a push that
 fails leaves the old file as it was. The price is that each pushed manifest copies the blobs that are already there,
 unless several are pushed in one `batch`. Volumes are written at once, by an `ArchiveWriter`, and not added to.

@@ -82,7 +82,7 @@ class ArchiveWriter:
         return self._file.ahead(sys.maxsize).size
 
     def need(self, sizes: Iterable[int]) -> None:
-        """Refuse to begin what has no room: blobs of these sizes; see `check_free_space`."""
+        """Check the free space for blobs of these sizes; see `check_free_space`."""
         size = sum(BLOCK + each + -each % BLOCK for each in sizes)
         check_free_space(self._path.absolute().parent, str(self._path), size, self.room_ahead())
 

@@ -125,7 +125,7 @@ class Pusher(Protocol):
         Args:
             descriptor: Digest and size of the blob.
             content: Its bytes, which may be opened more than once.
-            on_bytes: Told the bytes that were stored; a negative number takes back bytes that have to be sent again.
+            on_bytes: Called with the number of bytes stored; a negative number takes back bytes to be sent again.
 
         Raises:
             IntegrityError: the content does not have the digest or size of the descriptor.

@@ -39,7 +39,7 @@ _GO_ORDER = ("mediaType", "digest", "size", "urls", "annotations", "data", "plat
 
 
 class ImageIndex:
-    """An `index.json`, immutable; fields that are not known here are carried along.
+    """An `index.json`, immutable; fields that are not known here are stored along.
 
     Args:
         document: The parsed document, checked by `parse`.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class VerifiedStore(Store, ABC):
-    """A store whose manifests and blobs are verified; what a subclass cannot do is refused or answered with "no"."""
+    """A store whose manifests and blobs are verified; operations that a subclass lacks are refused or return False."""
 
     name: str
     limits: Limits = DEFAULT_LIMITS
@@ -50,7 +50,7 @@ class VerifiedStore(Store, ABC):
         digest = sha256_digest(data)
         if version.startswith("sha256:") and digest != version:
             raise IntegrityError(
-                f"{self.name} answered with {digest} when asked for the manifest {version}",
+                f"{self.name} returned {digest} instead of the manifest {version}",
                 hint="do not trust this store before it is repaired",
             )
         document: Any = parse_json(data, f"the manifest {self.name}:{version}", self.limits.manifest)

@@ -41,7 +41,7 @@ def list_path(path: Path) -> Path:
 
 
 def numbered(path: Path) -> dict[int, Path]:
-    """The files beside `path` that are called as its volumes are, by their numbers."""
+    """The volumes next to `path`, by number."""
     found = {}
     with suppress(OSError):
         for each in path.parent.glob(f"{glob.escape(path.name)}.[0-9][0-9][0-9]"):
@@ -120,7 +120,7 @@ class Volumes:
         """Compare the volumes with the list of their hashes; a file that is not split has none.
 
         Args:
-            on_bytes: Told the bytes that are read.
+            on_bytes: Called with the number of bytes read.
 
         Raises:
             IntegrityError: a volume is damaged.

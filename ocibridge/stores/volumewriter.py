@@ -182,7 +182,7 @@ class VolumeWriter:
         with writing(self.path), ExitStack() as stack:
             for file in files:
                 file.path.stat()
-            # All that needs room on the disk comes before anything gets a name.
+            # Everything that needs disk space comes before anything gets a name.
             listed = stack.enter_context(AtomicFile(list_path(self.path))) if digests else None
             if listed:
                 lines = [f"{digest}  {file.target.name}\n" for digest, file in zip(digests, files, strict=True)]

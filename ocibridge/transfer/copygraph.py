@@ -288,7 +288,7 @@ class _Copy:
             self._tally.blob(blob, action)
 
     def _push_root(self, graph: Graph, tag: str | None) -> None:
-        """Push a root. What the target was believed to have and has not is brought, once."""
+        """Push a root. Blobs that the target turns out to lack are copied once."""
         root, missing = graph.nodes[-1], graph.missing
 
         def repair() -> None:

@@ -44,7 +44,7 @@ class CopyEngine:
         progress: Receives progress events.
         concurrency: Blobs that move at the same time.
         sources: Stores that blobs come from.
-        mount_from: Repositories that may have the blobs, beside those that are known to.
+        mount_from: Repositories that may have the blobs, in addition to known ones.
         cache: Gets every digest that is found.
     """
 
@@ -78,7 +78,7 @@ class CopyEngine:
 
         Args:
             blobs: The blobs; every digest is known when this returns.
-            full: Whether only what was seen in this run is believed.
+            full: Trust only what was seen in this run.
 
         Raises:
             NotFound: a source does not have a blob.
@@ -129,7 +129,7 @@ class CopyEngine:
         return workers.map(lambda group: work(group, workers), groups)
 
     def _threads(self, blobs: int, size: int) -> int:
-        """Threads that move blobs: beside other copies, threads for small ones cost more than they gain."""
+        """Threads that move blobs: while other copies run, threads for small ones cost more than they gain."""
         others = self._session.running - 1
         if not self._target.capabilities.parallel or (size < ASK and others > 0):
             return 1
@@ -255,7 +255,7 @@ class CopyEngine:
         )
 
     def push_repairing(self, push: Callable[[], None], repair: Callable[[], None]) -> None:
-        """Push a root; where the target lacks something that it was believed to have, once more after a repair.
+        """Push a root; if the target turns out to lack something, repair it and push once more.
 
         Raises:
             StoreError: see `push_manifest`.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests of every kind, as nodes of the graph that a copy follows.
 
-Bytes are never written again: what a node says is read, and its bytes are carried as they are.
+Bytes are never written again: what a node says is read, and its bytes are stored as they are.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _suits(platform: dict[str, Any] | None, wanted: str) -> bool:
     architecture, _, variant = rest.partition("/")
     if (platform.get("os"), platform.get("architecture")) != (system, architecture):
         return False
-    # containerd, platforms.Normalize: 64-bit ARM is version 8 unless something else is said.
+    # containerd, platforms.Normalize: 64-bit ARM is version 8 by default.
     own = platform.get("variant") or ("v8" if architecture == "arm64" else "")
     return not variant or own == variant
 

@@ -26,7 +26,7 @@ def referrers_of(
         digest: What they refer to.
         types: Artifact types that are wanted; none: all.
         session: What is known in this run.
-        warn: Told of a list that cannot be read.
+        warn: Called with a sentence about a list that cannot be read.
 
     Raises:
         LimitError: there are more than any sensible tool makes.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on with a layer that another process has begun to restore.
+"""Resume a layer that another process has begun to restore.
 
 The bytes of a blob that are on the disk already are put together again, headers from the journal and files from the
 target, and read once more; only the rest is fetched. So the digest of the blob is checked over all of it, whoever wrote
 it, and a file that has changed meanwhile is found out. The bytes of a compressed layer cannot be made again from its
-files: they are kept beside the target until all of these are there.
+files: they are kept next to the target until all of these are there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LayerResume:
 
         Args:
             store: Where the blob is.
-            on_bytes: Told the bytes of the blob that were read, here or there.
+            on_bytes: Called with the number of bytes of the blob read, from the store or from disk.
             limits: See `ocibridge.settings.Limits`.
         """
         if self.files:

@@ -19,7 +19,7 @@ _STRIPES = 64
 """Locks that all manifests share, so that a run of very many has no more."""
 
 OnBlob = Callable[[str, int, str, str], None]
-"""Told of a blob: its digest, its size in bytes, the name of the target, and `copied`, `mounted` or `present`."""
+"""Called for a blob with its digest, size in bytes, the name of the target, and `copied`, `mounted` or `present`."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class CopySession:
     """What one run knows: where blobs are, which repositories are new, which mounts are refused. Thread-safe.
 
     Args:
-        on_blob: Told of each blob once it is in its place.
+        on_blob: Called for each blob that the target has.
         throttle: Called with byte counts before they count as moved; it sleeps where there were too many.
         journalled: `(name of the target, digest)` of blobs that an earlier run has brought, as its journal says. The
             target is asked for them even where it looks new, and other repositories of its registry can take them from
@@ -104,7 +104,7 @@ class CopySession:
             self._pushed.add((target.name, digest))
 
     def forget(self, target: Store, digests: Iterable[str]) -> None:
-        """Believe no more that `target` has these blobs and manifests."""
+        """Forget that `target` has these blobs and manifests."""
         for digest in digests:
             self._pushed.discard((target.name, digest))
             presence = self.presence(target, digest)

@@ -15,7 +15,7 @@ _SPOOL = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "
 
 
 class SpooledReader(io.RawIOBase):
-    """A blob being read, and written to a file on the way; a disk that has no room for both keeps none of it.
+    """A blob being read, and written to a file on the way; a disk without space for both keeps none of it.
 
     Args:
         reader: The blob, closed with this reader.

@@ -39,7 +39,7 @@ class Throttle:
         self._until = clock() - 1.0
 
     def take(self, count: int) -> None:
-        """Wait until `count` bytes may pass; threads get their turns in the order in which they came.
+        """Wait until `count` bytes may pass; threads are served in order.
 
         Args:
             count: Bytes. A number below zero, which takes a report back, frees nothing: those bytes have passed.

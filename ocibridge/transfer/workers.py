@@ -75,7 +75,7 @@ class Workers:
         return [results[number] for number in range(len(items))]
 
     def watch(self, task: Task) -> ByteCount:
-        """A byte counter for `task` that also carries the stop signal into it."""
+        """A byte counter for `task` that also passes on the stop signal."""
 
         def advance(count: int) -> None:
             if self._stop.is_set():

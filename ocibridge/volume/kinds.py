@@ -112,10 +112,10 @@ def _mebibytes(count: int) -> str:
 
 
 def _pod(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
-    room = {"requests": {"ephemeral-storage": _mebibytes(wanted.stored + wanted.unpacked)}}
+    resources = {"requests": {"ephemeral-storage": _mebibytes(wanted.stored + wanted.unpacked)}}
     spec = {
         **_secrets(wanted),
-        "containers": [{**_container(wanted), "resources": room, "volumeMounts": [_mount(wanted)]}],
+        "containers": [{**_container(wanted), "resources": resources, "volumeMounts": [_mount(wanted)]}],
         "volumes": [_volume(wanted)],
     }
     comments: Comment = {
@@ -131,10 +131,10 @@ def _pod(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
 
 def _pre_pull(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     image = wanted.container_image or _PAUSE_IMAGE
-    room = {"requests": {"cpu": "1m", "memory": "8Mi"}}
+    resources = {"requests": {"cpu": "1m", "memory": "8Mi"}}
     spec = {
         **_secrets(wanted),
-        "containers": [{"name": "hold", "image": image, "resources": room, "volumeMounts": [_mount(wanted)]}],
+        "containers": [{"name": "hold", "image": image, "resources": resources, "volumeMounts": [_mount(wanted)]}],
         "volumes": [_volume(wanted)],
     }
     comments: Comment = {

@@ -140,9 +140,9 @@ def prepare_into(
     )
 
 
-def _tagged(goal: Reference, beside: bool) -> Reference:
+def _tagged(goal: Reference, same: bool) -> Reference:
     """The reference of the image, with a tag and without a digest."""
-    if goal.digest and not beside:
+    if goal.digest and not same:
         raise UsageError("the target of an image has a tag, not a digest", hint="leave out the part from '@' on")
     if goal.digest and not goal.tag:
         raise UsageError(

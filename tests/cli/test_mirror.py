@@ -149,8 +149,8 @@ def test_a_failure_is_the_last_that_is_seen_and_the_status(run: Run, site: Site)
     assert lost in done.out
     assert done.err.splitlines()[0].startswith("ocibridge: mirrored: 1 copied, 1 failed; ")
     assert done.err.splitlines()[1:] == [
-        "ocibridge: error: 1 of 2 could not be brought into step; the output says why; "
-        "correct that, run the same command again, and it goes on with these"
+        "ocibridge: error: 1 of 2 could not be brought in sync; the output says why; "
+        "correct that, run the same command again, which resumes these"
     ]
     assert site.there == ["v2"]
     as_json = run("mirror", "run", site.path, "--json")
@@ -182,7 +182,7 @@ def test_a_source_that_is_away(run: Run, tmp_path: Path) -> None:
     done = run("mirror", "run", path, "-q")
     assert done.status == 1
     assert done.out.startswith(f"failed  {away}/a  ->  oci:")
-    assert "1 of 1 could not be brought into step" in done.err
+    assert "1 of 1 could not be brought in sync" in done.err
 
 
 def test_reports_and_metrics(run: Run, site: Site) -> None:

@@ -28,13 +28,13 @@ GOLDEN = {
 }
 
 
-def seal(model: Model = SMALL, **options: Any) -> BuiltManifest:
+def build_manifest(model: Model = SMALL, **options: Any) -> BuiltManifest:
     plan = plan_manifest(model, PlanOptions(**options))
     return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
 
 def manifest(model: Model = SMALL, **options: Any) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(seal(model, **options).manifest)
+    document: dict[str, Any] = json.loads(build_manifest(model, **options).manifest)
     return document
 
 
@@ -120,7 +120,7 @@ def test_large_files_do_not_share_a_layer() -> None:
 
 
 def test_the_config_has_the_order_of_the_go_type_and_only_keys_of_the_schema() -> None:
-    config = json.loads(seal().config)
+    config = json.loads(build_manifest().config)
     assert list(config) == ["descriptor", "modelfs", "config"]
     assert list(config["descriptor"]) == [
         "authors",
@@ -141,20 +141,20 @@ def test_the_config_has_the_order_of_the_go_type_and_only_keys_of_the_schema() -
 
 
 def test_diff_ids_are_those_of_the_uncompressed_tar() -> None:
-    plain = json.loads(seal().config)["modelfs"]["diffIds"]
+    plain = json.loads(build_manifest().config)["modelfs"]["diffIds"]
     for compress in (Compress.GZIP, Compress.ZSTD):
-        assert json.loads(seal(compress=compress).config)["modelfs"]["diffIds"] == plain
+        assert json.loads(build_manifest(compress=compress).config)["modelfs"]["diffIds"] == plain
     assert plain == [layer["digest"] for layer in manifest()["layers"]]
 
 
 def test_go_would_write_the_same_bytes() -> None:
-    assert b"\\u003csmall\\u003e model \\u0026 more" in seal().config
-    assert b": " not in seal().manifest.split(b'"annotations"')[0]
+    assert b"\\u003csmall\\u003e model \\u0026 more" in build_manifest().config
+    assert b": " not in build_manifest().manifest.split(b'"annotations"')[0]
 
 
 def test_nothing_of_today_is_in_it() -> None:
-    assert b"created" not in seal().manifest.lower()
-    stamped = seal(created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc))
+    assert b"created" not in build_manifest().manifest.lower()
+    stamped = build_manifest(created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc))
     assert json.loads(stamped.config)["descriptor"]["createdAt"] == "2026-01-02T03:04:05Z"
     created = json.loads(stamped.manifest)["annotations"]["org.opencontainers.image.created"]
     assert created == "2026-01-02T03:04:05Z"
@@ -162,13 +162,13 @@ def test_nothing_of_today_is_in_it() -> None:
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_golden_manifest(layers: Layers) -> None:
-    assert hashlib.sha256(seal(layers=layers).manifest).hexdigest() == GOLDEN[layers.value]
+    assert hashlib.sha256(build_manifest(layers=layers).manifest).hexdigest() == GOLDEN[layers.value]
 
 
 @pytest.mark.parametrize("layers", list(Layers))
 @pytest.mark.parametrize("compress", list(Compress))
 def test_reading_gives_back_what_was_written(layers: Layers, compress: Compress) -> None:
-    found = read(seal(layers=layers, compress=compress))
+    found = read(build_manifest(layers=layers, compress=compress))
     assert (found.dialect, found.model.format, found.model.complete) == ("cnai", "folder", True)
     assert found.model.info == SMALL.info
     assert found.model.origin == SMALL.origin
@@ -191,8 +191,8 @@ def test_user_annotations_win() -> None:
 
 
 def test_a_listing_that_does_not_fit_is_left_out_and_symlinks_survive() -> None:
-    whole = len(seal().manifest)
-    small = seal(limits=Limits(manifest=whole - 1))
+    whole = len(build_manifest().manifest)
+    small = build_manifest(limits=Limits(manifest=whole - 1))
     found = read(small)
     assert b"org.ocibridge.files" not in small.manifest
     assert not found.model.complete
@@ -201,16 +201,16 @@ def test_a_listing_that_does_not_fit_is_left_out_and_symlinks_survive() -> None:
 
 def test_too_many_layers_is_one_sentence() -> None:
     with pytest.raises(LimitError, match="registries take") as caught:
-        seal(layers=Layers.RAW_FILES, limits=Limits(manifest=1000))
+        build_manifest(layers=Layers.RAW_FILES, limits=Limits(manifest=1000))
     assert "--layers tar" in str(caught.value)
 
 
 def test_whiteouts_and_empty_models_are_refused() -> None:
     for name in (".wh.x", "a/.wh..wh..opq"):
         with pytest.raises(FormatError, match="deletion mark"):
-            seal(Model("folder", (file(name, Role.DOC, b""),)))
+            build_manifest(Model("folder", (file(name, Role.DOC, b""),)))
     with pytest.raises(FormatError, match="no file"):
-        seal(Model("folder", ()))
+        build_manifest(Model("folder", ()))
 
 
 def test_raw_files_are_named_as_every_version_of_cri_o_asks() -> None:

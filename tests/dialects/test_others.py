@@ -57,7 +57,7 @@ DRAFT_KEYS = {
 }
 
 
-def seal(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> BuiltManifest:
+def build_manifest(dialect: str, model: Model = SMALL, layers: Layers = Layers.TAR, **options: Any) -> BuiltManifest:
     plan = plan_manifest(model, PlanOptions(layers, dialect=dialect_named(dialect), **options))
     return plan.build([describe(layer) for layer in plan.layers if isinstance(layer, Layer)])
 
@@ -73,14 +73,14 @@ def named(sealed: BuiltManifest) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(("dialect", "layers"), GOLDEN)
 def test_golden_manifest(dialect: str, layers: str) -> None:
-    found = hashlib.sha256(seal(dialect, layers=Layers(layers)).manifest).hexdigest()
+    found = hashlib.sha256(build_manifest(dialect, layers=Layers(layers)).manifest).hexdigest()
     assert found == GOLDEN[dialect, layers]
 
 
 @pytest.mark.parametrize("dialect", dialect_names())
 @pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
 def test_reading_gives_back_what_was_written(dialect: str, compress: Compress) -> None:
-    found = read(seal(dialect, compress=compress, created=CREATED))
+    found = read(build_manifest(dialect, compress=compress, created=CREATED))
     assert (found.dialect, found.model.format, found.model.complete) == (dialect, "folder", True)
     assert found.model.info == replace(SMALL.info, created_at=CREATED)
     assert found.model.origin == SMALL.origin
@@ -92,7 +92,7 @@ def test_reading_gives_back_what_was_written(dialect: str, compress: Compress) -
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_modelpack_has_one_name_for_everything(layers: Layers) -> None:
-    sealed = seal("modelpack", layers=layers)
+    sealed = build_manifest("modelpack", layers=layers)
     document = json.loads(sealed.manifest)
     assert document["artifactType"] == "application/vnd.cncf.model.manifest.v1+json"
     assert document["config"]["mediaType"] == "application/vnd.cncf.model.config.v1+json"
@@ -106,9 +106,9 @@ def test_modelpack_has_one_name_for_everything(layers: Layers) -> None:
 
 
 def test_the_modelpack_config_is_closed_and_has_a_diff_id_for_each_layer() -> None:
-    config = json.loads(seal("modelpack").config)
+    config = json.loads(build_manifest("modelpack").config)
     assert config["modelfs"]["type"] == "layers"
-    assert len(config["modelfs"]["diffIds"]) == len(json.loads(seal("modelpack").manifest)["layers"])
+    assert len(config["modelfs"]["diffIds"]) == len(json.loads(build_manifest("modelpack").manifest)["layers"])
     schema = json.loads((SCHEMAS / "config.json").read_text())
     Draft202012Validator(schema).validate(config)
     assert not schema["additionalProperties"]
@@ -151,7 +151,7 @@ WRONG: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("place", "value"), [("config.capabilities.reasoning", True), *WRONG], ids=str)
 def test_our_schema_judges_modelpack_configs_as_the_published_one(place: str, value: Any) -> None:
     """One valid config, and each of the mistakes that the specification's own tests make in it."""
-    document = json.loads(seal("modelpack", created=CREATED).config)
+    document = json.loads(build_manifest("modelpack", created=CREATED).config)
     document["descriptor"]["datasetsURL"] = ["https://example.com/dataset"]
     document["config"]["capabilities"] = {
         "inputTypes": ["text", "image"],
@@ -176,21 +176,21 @@ def test_our_schema_judges_modelpack_configs_as_the_published_one(place: str, va
 
 
 def test_the_types_of_the_draft() -> None:
-    sealed = seal("draft")
+    sealed = build_manifest("draft")
     document = json.loads(sealed.manifest)
     assert document["artifactType"] == "application/vnd.cnai.model.manifest.v1+json"
     for compress, suffix in ((Compress.NONE, "tar"), (Compress.GZIP, "tar+gzip")):
-        for layer in json.loads(seal("draft", compress=compress).manifest)["layers"]:
+        for layer in json.loads(build_manifest("draft", compress=compress).manifest)["layers"]:
             assert layer["mediaType"] == f"application/vnd.oci.image.layer.v1.{suffix}"
             assert layer["artifactType"] == f"application/vnd.cnai.model.layer.v1.{suffix}"
 
 
 def test_every_annotation_key_of_the_draft() -> None:
-    annotations = json.loads(seal("draft", created=CREATED).manifest)["annotations"]
+    annotations = json.loads(build_manifest("draft", created=CREATED).manifest)["annotations"]
     prefix = "org.cnai.model."
     found = {key[len(prefix) :]: value for key, value in annotations.items() if key.startswith(prefix)}
     assert found == DRAFT_KEYS
-    layers = named(seal("draft"))
+    layers = named(build_manifest("draft"))
     for name, key in (("README.md", "readme"), ("LICENSE", "license"), ("model-1.safetensors", "model")):
         assert layers[name]["annotations"][prefix + key] == "true"
         assert layers[name]["annotations"][prefix + "filepath"] == name
@@ -199,7 +199,7 @@ def test_every_annotation_key_of_the_draft() -> None:
 
 @pytest.mark.parametrize("key", ["url", "documentation"])
 def test_a_draft_of_another_tool(key: str) -> None:
-    document = json.loads(seal("draft").manifest)
+    document = json.loads(build_manifest("draft").manifest)
     document["annotations"] = {f"org.cnai.model.{key}": "https://x", "org.cnai.model.ref.name": "n"}
     info = read_artifact(parse_manifest(json.dumps(document).encode(), "it"), b"not JSON", "it").model.info
     assert (info.doc_url, info.name) == ("https://x", "n")
@@ -217,12 +217,12 @@ def test_a_draft_of_another_tool(key: str) -> None:
     ids=str,
 )
 def test_the_draft_loses_no_metadata(info: ModelInfo) -> None:
-    found = read(seal("draft", replace(SMALL, info=info))).model
+    found = read(build_manifest("draft", replace(SMALL, info=info))).model
     assert (found.info, found.origin) == (info, SMALL.origin)
 
 
 def test_a_malformed_annotation_of_ours_is_refused() -> None:
-    document = json.loads(seal("draft").manifest)
+    document = json.loads(build_manifest("draft").manifest)
     document["annotations"]["org.ocibridge.info"] = "{"
     with pytest.raises(FormatError, match=r"org\.ocibridge\.info"):
         read_artifact(parse_manifest(json.dumps(document).encode(), "it"), b"{}", "it")
@@ -231,9 +231,9 @@ def test_a_malformed_annotation_of_ours_is_refused() -> None:
 @pytest.mark.parametrize("layers", [Layers.RAW, Layers.RAW_FILES])
 def test_the_draft_has_no_raw_layers(layers: Layers) -> None:
     with pytest.raises(UsageError, match="no name for raw layers"):
-        seal("draft", layers=layers)
+        build_manifest("draft", layers=layers)
     with pytest.raises(UsageError, match=r"tar\+zstd"):
-        seal("draft", compress=Compress.ZSTD)
+        build_manifest("draft", compress=Compress.ZSTD)
 
 
 def test_an_unknown_dialect() -> None:
@@ -251,17 +251,17 @@ def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Com
         "org.opencontainers.image.created": "x",
     }
     for more in ({}, {"annotations": mine}, {"created": CREATED}):
-        first = seal(one, model, compress=compress, **more)
+        first = build_manifest(one, model, compress=compress, **more)
         there = translate(read(first), dialect_named(other))
-        assert there.manifest == seal(other, model, compress=compress, **more).manifest
+        assert there.manifest == build_manifest(other, model, compress=compress, **more).manifest
         assert translate(read(there), dialect_named(one)) == first
 
 
 @pytest.mark.parametrize("layers", list(Layers))
 def test_raw_there_and_back(layers: Layers) -> None:
-    first = seal("cnai", layers=layers)
+    first = build_manifest("cnai", layers=layers)
     there = translate(read(first), dialect_named("modelpack"))
-    assert there.manifest == seal("modelpack", layers=layers).manifest
+    assert there.manifest == build_manifest("modelpack", layers=layers).manifest
     assert (
         translate(read(there), dialect_named("cnai").with_bare_raw() if layers is Layers.RAW else dialect_named("cnai"))
         == first
@@ -269,13 +269,13 @@ def test_raw_there_and_back(layers: Layers) -> None:
 
 
 def test_what_another_tool_says_of_a_layer_is_kept() -> None:
-    document = json.loads(seal("cnai", Model("folder", (file("w.bin", Role.WEIGHT, b"w"),))).manifest)
+    document = json.loads(build_manifest("cnai", Model("folder", (file("w.bin", Role.WEIGHT, b"w"),))).manifest)
     document["layers"][0]["annotations"] = {
         "org.cnai.model.filepath": "w.bin",
         "org.cnai.model.file.metadata+json": '{"name":"w.bin","mode":493,"size":1}',
         "com.example.tool": "1",
     }
-    config = seal("cnai").config
+    config = build_manifest("cnai").config
     there = translate(
         read_artifact(parse_manifest(json.dumps(document).encode(), "it"), config, "it"), dialect_named("modelpack")
     )
@@ -286,7 +286,7 @@ def test_what_another_tool_says_of_a_layer_is_kept() -> None:
 
 
 def test_config_keys_that_we_have_no_word_for_are_named() -> None:
-    document = json.loads(seal("modelpack").config)
+    document = json.loads(build_manifest("modelpack").config)
     document["config"] |= {"capabilities": {"reasoning": True}, "parameterSize": "8b", "nothing": None}
     document["descriptor"]["datasetsURL"] = ["x"]
     del document["config"]["paramSize"]

@@ -18,7 +18,7 @@ from ..kill.commands import Ended, run, start
 from ..kill.counting import Line
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the signals of POSIX")
-PATIENCE = 5.0
+LOCK_TIMEOUT = 5.0
 """Seconds that a slow machine may take for what has to be done within one."""
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
@@ -35,7 +35,7 @@ def check(ended: Ended, status: int, advice: str) -> None:
     assert ended.err.startswith("ocibridge: error: interrupted; run the same command again")
     assert advice in ended.err
     assert ended.err.count("\n") == 1
-    assert ended.seconds < PATIENCE
+    assert ended.seconds < LOCK_TIMEOUT
 
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS)

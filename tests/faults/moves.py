@@ -144,7 +144,7 @@ def blob_path(registry: Registry) -> str:
 
 
 def no_leak(*servers: Any) -> None:
-    """No request that any of these hosts has seen carries credentials or cookies."""
+    """No request that any of these hosts has seen contains credentials or cookies."""
     for server in servers:
         for seen in server.seen:
             assert seen.authorization is None, f"{seen.method} {seen.path}"

@@ -67,7 +67,7 @@ def test_a_damaged_file_is_replaced_by_the_next_process(tmp_path: Path, damage: 
 
 
 def test_a_file_that_another_process_holds_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "PATIENCE", 0.01)
+    monkeypatch.setattr(database, "LOCK_TIMEOUT", 0.01)
     path = tmp_path / "notes.sqlite"
     write(path, 0, 1)
     holder = sqlite3.connect(path, isolation_level=None)

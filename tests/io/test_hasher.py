@@ -24,7 +24,7 @@ class Slow:
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-beside")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-hasher")]
 
 
 @pytest.mark.parametrize("thread", [True, False])

@@ -28,7 +28,7 @@ def layer(encoding: Encoding, sha256: str | None = None) -> Layer:
 
 
 def hash_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-beside")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ocibridge-hasher")]
 
 
 @pytest.mark.parametrize("encoding", list(Encoding))

@@ -127,7 +127,7 @@ def test_a_registry_that_cannot_be_listed_is_a_failure_and_nothing_below_its_tar
     type: repository
     prune: {{enabled: true, dryRun: false, maxShare: 1}}"""
     )
-    kept = ("kept", "not everything of this repository could be brought into step")
+    kept = ("kept", "not everything of this repository could be brought in sync")
     planned = {item.target.rpartition(":")[2]: item.action for item in mirror_plan(path).items}
     assert planned == {"v1": "copy", "from-the-other": "keep"}
     report = mirror_run(path)

@@ -284,7 +284,7 @@ def test_two_sides_that_are_wrong(source: str, target: str, kind: str, complaint
         ("tagSets: []", "5:14: sync[0].tagSets: an image is one tag, there is nothing to choose; use type: repository"),
         (
             "prune: {enabled: true}",
-            "5:12: sync[0].prune: there is nothing to prune beside one image; use type: repository",
+            "5:12: sync[0].prune: there is nothing to prune for a single image; use type: repository",
         ),
     ],
 )

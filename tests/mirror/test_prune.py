@@ -91,7 +91,7 @@ def test_a_plan_prunes_nothing_of_a_repository_in_which_something_failed(site: S
     assert plan.counts["prune"] == 1
     drop_blob(site.source.host, site.repository, list(whole(site.source.host, site.repository, "new"))[-1])
     assert pruned(mirror_run(path, plan=plan)) == {
-        "gone": ("kept", "not everything of this repository could be brought into step")
+        "gone": ("kept", "not everything of this repository could be brought in sync")
     }
     assert site.there["gone"] == digest
 
@@ -183,7 +183,7 @@ def test_nothing_is_deleted_where_something_failed(site: Site) -> None:
     drop_blob(site.source.host, site.repository, list(whole(site.source.host, site.repository, "new"))[-1])
     report = mirror_run(site.job())
     assert report.counts["failed"] == 1
-    assert pruned(report) == {"gone": ("kept", "not everything of this repository could be brought into step")}
+    assert pruned(report) == {"gone": ("kept", "not everything of this repository could be brought in sync")}
     assert "gone" in site.there
 
 

@@ -94,13 +94,13 @@ def test_other_processes_do_the_work(
 
 
 def test_news_of_hosts_are_told_once(path: Path, source: RegistryServer, repository: str) -> None:
-    with StorePool(Job.load(path)) as sites:
-        there = sites.store(parse_reference(f"{source.host}/{repository}:v1"))
+    with StorePool(Job.load(path)) as pool:
+        there = pool.store(parse_reference(f"{source.host}/{repository}:v1"))
         assert isinstance(there, RegistryStore)
-        assert sites.news() == []
+        assert pool.news() == []
         there.host.responded({"warning": '299 - "it moves"'})
-        assert sites.news() == sites.warnings() == [f"{source.host} says: it moves"]
-        assert sites.news() == []
+        assert pool.news() == pool.warnings() == [f"{source.host} says: it moves"]
+        assert pool.news() == []
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thin cartons, identities proven from a manifest alone, and archives that are carried whole."""
+"""Thin cartons, identities proven from a manifest alone, and archives that are stored whole."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_what_a_manifest_cannot_prove(carton: Callable[[str], Path], tmp_path: P
             ocibridge.verify(subject, ocibridge.VerifyOptions(manifest_only=True))
 
 
-# Archives that are carried whole.
+# Archives that are stored whole.
 
 
 @pytest.mark.parametrize("name", ["digits.carton", "digits-stored.carton"])

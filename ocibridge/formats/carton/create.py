@@ -101,7 +101,7 @@ class NewCartonSink(Sink):
         self._inner.discard([_MODEL + path for path in paths])
 
     def commit(self) -> str | None:
-        """Write what a carton has beside the model, give it its final name, and return its identity."""
+        """Write the other files of a carton, give it its final name, and return its identity."""
         missing = self._expected - self._inner.hashes.keys()
         if missing:
             raise IntegrityError(
@@ -217,7 +217,7 @@ def _losses(stored: StoredModel, runner: Runner) -> list[str]:
         found.append(_loss("title", info.title))
     if len(info.licenses) > 1:
         licences = ", ".join(map(show, info.licenses))
-        found.append(f"the licenses {licences} are not carried: carton.toml has room for one only")
+        found.append(f"the licenses {licences} are not stored: carton.toml holds one only")
     for field in fields(info):
         value = getattr(info, field.name)
         if field.name in _HAVE_WORDS or not value or (field.name == "format" and value == runner.name):
@@ -230,4 +230,4 @@ def _losses(stored: StoredModel, runner: Runner) -> list[str]:
 
 def _loss(word: str, value: str) -> str:
     verb = "are" if word == "authors" else "is"
-    return f"the {word} {show(value)} {verb} not carried: carton.toml has no word for it"
+    return f"the {word} {show(value)} {verb} not stored: carton.toml has no word for it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `.carton` file that is carried whole, as one file of the model, so that a pull gives back its very bytes."""
+"""A `.carton` file that is stored whole, as one file of the model, so that a pull gives back its very bytes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read_exact(path: Path, options: CartonReadOptions) -> Model:
     """
     if path.is_dir():
         raise UsageError(
-            f"{path} is a folder; only an archive can be carried exactly",
+            f"{path} is a folder; only an archive can be stored exactly",
             hint="leave out --exact: a folder comes back file by file",
         )
     if options.fetch_links:
         raise UsageError(
-            "--exact carries the archive alone, without the files that it links to",
+            "--exact stores the archive alone, without the files that it links to",
             hint="leave out one of --exact and --fetch-links",
         )
     model = read_carton(path, options)
@@ -70,9 +70,9 @@ def check_files(model: Model, owner: str) -> None:
 
 
 class ExactSink(OneFileSink):
-    """Writes a carton that was carried whole: the same file again, or unpacked into a folder.
+    """Writes a carton that was stored whole: the same file again, or unpacked into a folder.
 
-    Unpacking needs room for the archive and the folder; the archive lies beside `dest` until then.
+    Unpacking needs space for the archive and the folder; the archive lies next to `dest` until then.
 
     Args:
         dest: The `.carton` file or the folder.
@@ -88,7 +88,7 @@ class ExactSink(OneFileSink):
     def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         if options.zip_method != "stored":
             raise UsageError(
-                "the artifact carries the original archive, whose members keep their compression",
+                "the artifact contains the original archive, whose members keep their compression",
                 hint="leave out --zip-method",
             )
         self._stored = _only_file(stored, str(dest))
@@ -117,7 +117,7 @@ class ExactSink(OneFileSink):
 
 
 class ExactCheckSink(CheckSink):
-    """Checks a carton that was carried whole. An archive is read from its end, so it lies in a temporary file."""
+    """Checks a carton that was stored whole. An archive is read from its end, so it lies in a temporary file."""
 
     parallel = False
 
@@ -149,7 +149,7 @@ class ExactCheckSink(CheckSink):
 def _only_file(stored: StoredModel, owner: str) -> StoredModel:
     if [file.path for file in stored.files] != [stored.origin[EXACT]]:
         raise FormatError(
-            f"cannot read {owner}: the artifact says that it carries one whole carton, but has other files",
+            f"cannot read {owner}: the artifact says that it contains one whole carton, but has other files",
             hint=_DAMAGED,
         )
     return stored

@@ -2,7 +2,7 @@
 """Fetching files that a carton only links to (seed 000, "LINKS").
 
 Fetching is the one thing that a carton can make this package do on the network, so it happens only when asked for,
-over http and https, to allowed hosts, without credentials, and nothing is believed but the sha256.
+over http and https, to allowed hosts, without credentials, and only the sha256 is trusted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class LinkFetcher:
                     here = self._allowed(response.headers["location"], here)
                     continue
                 if response.status_code != 200:
-                    raise _Rejected(f"the server answered {response.status_code}")
+                    raise _Rejected(f"the server responded with status {response.status_code}")
                 self._save(response, sha256, target)
                 return
         raise _Rejected(f"more than {_MAX_REDIRECTS} redirects")
@@ -162,10 +162,14 @@ def check_open(url: str, host: str) -> None:
     """
     try:
         with httpx.Client(trust_env=False, follow_redirects=True, timeout=_TIMEOUT) as client:
-            answer = client.head(url, headers={"Accept-Encoding": "identity"})
-        length = answer.headers.get("content-length")
-        reason = f"it answered {answer.status_code}" if answer.status_code != 200 else "it does not say their length"
-        if answer.status_code == 200 and length is not None:
+            response = client.head(url, headers={"Accept-Encoding": "identity"})
+        length = response.headers.get("content-length")
+        reason = (
+            f"it responded with status {response.status_code}"
+            if response.status_code != 200
+            else "it does not say their length"
+        )
+        if response.status_code == 200 and length is not None:
             return
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
         reason = str(exc).lower() or type(exc).__name__

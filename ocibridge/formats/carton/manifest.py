@@ -74,7 +74,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
     if names != sorted(names):
         odd.append("it is not sorted")
     warnings = tuple(
-        f"MANIFEST: {what}; it is carried as it is, and the carton client reads it all the same" for what in odd
+        f"MANIFEST: {what}; it is stored as it is, and the carton client reads it all the same" for what in odd
     )
     rows = {path: sha256.lower() for path, sha256 in pairs}
     return Manifest(rows, hashlib.sha256(data).hexdigest(), warnings)

@@ -31,7 +31,7 @@ def prove(stored: StoredModel, blobs: Blobs, limits: Limits) -> Proof:
 
     Raises:
         FormatError: there is no MANIFEST, or it is malformed.
-        UsageError: it is carried as one whole archive.
+        UsageError: it is stored as one whole archive.
         IntegrityError: a file is missing, or not the one of MANIFEST; or the recorded identity is another one.
     """
     owner = blobs.owner

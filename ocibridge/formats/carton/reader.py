@@ -142,11 +142,11 @@ class _Carton:
     def _oddities(self, extras: list[str]) -> Iterator[str]:
         for path in extras:
             yield (
-                f"{show(path)} is not in MANIFEST; it is carried, and the carton client shows it to the runner, but "
+                f"{show(path)} is not in MANIFEST; it is stored, and the carton client shows it to the runner, but "
                 "the manifest hash does not cover it"
             )
         if LINKS in self._entries.files or LINKS in self._entries.links:
-            yield "LINKS is not carried: every file is in the artifact itself; the manifest hash stays the same"
+            yield "LINKS is not stored: every file is in the artifact itself; the manifest hash stays the same"
 
     def _verified(self, path: str, content: Content) -> bytes:
         data = self._small(path, content)

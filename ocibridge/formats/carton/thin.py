@@ -31,7 +31,7 @@ def thin_sink(
     """A sink for a carton without its large files, and those; see `Format.thin_sink`.
 
     Raises:
-        UsageError: the artifact carries one whole archive.
+        UsageError: the artifact contains one whole archive.
         FormatError: it is no carton.
         SourceError: the registry does not give blobs without a login.
     """
@@ -57,7 +57,7 @@ def check_single_files(stored: StoredModel, owner: str, what: str) -> None:
     """
     if EXACT in stored.origin:
         raise UsageError(
-            f"{owner} carries one whole archive, and {what} needs a layer for each file",
+            f"{owner} contains one whole archive, and {what} needs a layer for each file",
             hint="push the carton with --layers raw-files, and without --exact",
         )
     if not any(each.path == MANIFEST for each in stored.files):

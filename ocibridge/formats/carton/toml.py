@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TOML files of a carton, typed as far as the specification goes (seed 000, "carton.toml", "tensor_data").
 
-Their bytes are carried as they are, so what is wrong in them harms nobody but the reader of the model: everything but
+Their bytes are stored as they are, so what is wrong in them harms nobody but the reader of the model: everything but
 broken TOML is a warning that says what the carton client would do.
 """
 

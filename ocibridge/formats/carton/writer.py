@@ -60,7 +60,7 @@ class CartonFolderSink(FolderSink):
 
 
 class CartonZipSink(Sink):
-    """Writes a `.carton` file under a temporary name beside `dest`.
+    """Writes a `.carton` file under a temporary name next to `dest`.
 
     If all sizes are known and nothing is compressed, each member has its place from the start and they may arrive in
     any order and at once. Otherwise members lie in the order in which they arrive; the directory is sorted either way.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .settings_file import FolderSettings
 
 SETTINGS_FILE = ".ocibridge.toml"
-"""Name of the settings file, in the root of the folder. It is carried itself."""
+"""Name of the settings file, in the root of the folder. It is stored itself."""
 
 
 class Instructions(NamedTuple):

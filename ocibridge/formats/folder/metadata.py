@@ -89,7 +89,9 @@ class _Describer:
                 version=_clean(gguf.text("general.version")),
                 vendor=_clean(gguf.text("general.organization")),
                 family=_clean(self._config.get("model_type")) or _clean(gguf.architecture),
-                authors=self._said("authors") or self._said("author") or _list(gguf.text("general.author")),
+                authors=self._front_matter_texts("authors")
+                or self._front_matter_texts("author")
+                or _list(gguf.text("general.author")),
                 licenses=licenses,
                 doc_url=_clean(gguf.text("general.url")),
                 source_url=_clean(gguf.text("general.repo_url")),
@@ -99,11 +101,11 @@ class _Describer:
         )
         origin = {
             "folder.layout": self._layout(),
-            "folder.base_model": ",".join(self._said("base_model")),
+            "folder.base_model": ",".join(self._front_matter_texts("base_model")),
             "folder.context_length": self._context_length(gguf),
-            "folder.library": ",".join(self._said("library_name")),
+            "folder.library": ",".join(self._front_matter_texts("library_name")),
             "folder.license": other,
-            "folder.task": ",".join(self._said("pipeline_tag")),
+            "folder.task": ",".join(self._front_matter_texts("pipeline_tag")),
         }
         return Description(info, {key: text for key, text in origin.items() if text}, tuple(self._warnings))
 
@@ -117,11 +119,11 @@ class _Describer:
         try:
             found = parse_json(self._start(path, size), show(path), limit)
         except FormatError as exc:
-            self._warnings.append(f"{exc.message}; it is carried as it is")
+            self._warnings.append(f"{exc.message}; it is stored as it is")
             return {}
         if isinstance(found, dict):
             return found
-        self._warnings.append(f"{show(path)} is no JSON object; it is carried as it is")
+        self._warnings.append(f"{show(path)} is no JSON object; it is stored as it is")
         return {}
 
     def _start(self, path: str, size: int) -> bytes:
@@ -142,14 +144,14 @@ class _Describer:
             self._warnings.append(f"the front matter of {show(readme)} is not valid YAML ({exc}); it is not read")
             return {}
 
-    def _said(self, key: str) -> tuple[str, ...]:
+    def _front_matter_texts(self, key: str) -> tuple[str, ...]:
         """What the front matter says under `key`."""
         return _list(*self._front.get(key, ()))
 
     def _name(self, gguf: GgufHeader) -> str | None:
-        said = self._said("model_name") or self._said("model-index.name")
-        if len(said) == 1:
-            return said[0]
+        texts = self._front_matter_texts("model_name") or self._front_matter_texts("model-index.name")
+        if len(texts) == 1:
+            return texts[0]
         # Often a path on the machine that trained the model, of which the last part alone is anybody's business.
         path = _clean(self._config.get("_name_or_path")) or ""
         last = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
@@ -157,11 +159,11 @@ class _Describer:
 
     def _licenses(self, gguf: GgufHeader) -> tuple[tuple[str, ...], str | None]:
         """SPDX expressions, and the name of a licence that is none."""
-        said = self._said("license") or _list(gguf.license)
-        known = [facts.spdx(text) for text in said]
+        texts = self._front_matter_texts("license") or _list(gguf.license)
+        known = [facts.spdx(text) for text in texts]
         if None not in known:
             return tuple(text for text in known if text), None
-        return (), ",".join(self._said("license_name") or said)
+        return (), ",".join(self._front_matter_texts("license_name") or texts)
 
     def _layout(self) -> str:
         if CONFIG in self._files or MODEL_INDEX in self._files:

@@ -34,9 +34,9 @@ def read_tree(path: Path, options: FolderReadOptions) -> Model:
 
 
 def _read_folder(path: Path, options: FolderReadOptions) -> Model:
-    said = read_instructions(path, options.limits)
-    table = _table(options, said.rules)
-    listing = walk(path, said.ignores.ignores, options.limits.entries)
+    instructions = read_instructions(path, options.limits)
+    table = _table(options, instructions.rules)
+    listing = walk(path, instructions.ignores.ignores, options.limits.entries)
     files = []
     for inner, found in listing.files.items():
         role, guessed = table.role_of(inner, found.size)
@@ -48,7 +48,7 @@ def _read_folder(path: Path, options: FolderReadOptions) -> Model:
     return Model(
         format=_FORMAT,
         files=tuple(files),
-        info=said.settings.over(about.info) if said.settings else about.info,
+        info=instructions.settings.over(about.info) if instructions.settings else about.info,
         origin=about.origin,
         warnings=(*listing.warnings, *about.warnings),
     )

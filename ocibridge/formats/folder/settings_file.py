@@ -76,12 +76,12 @@ class FolderSettings(_Table):
 
     def over(self, info: ModelInfo) -> ModelInfo:
         """`info` with what `[model]` says in place of what was found; known licences get their SPDX spelling."""
-        said: dict[str, Any] = self.model.model_dump(exclude_none=True)
-        if "licenses" in said:
-            said["licenses"] = tuple(spdx(text) or text for text in said["licenses"])
-        if "authors" in said:
-            said["authors"] = tuple(said["authors"])
-        return replace(info, **said)
+        values: dict[str, Any] = self.model.model_dump(exclude_none=True)
+        if "licenses" in values:
+            values["licenses"] = tuple(spdx(text) or text for text in values["licenses"])
+        if "authors" in values:
+            values["authors"] = tuple(values["authors"])
+        return replace(info, **values)
 
 
 def parse_settings(text: str, owner: str) -> FolderSettings:

@@ -19,7 +19,7 @@ _EXAMPLES = 3
 _CACHE = ("blobs", "refs", "snapshots")  # what a repository in the cache of huggingface_hub consists of
 
 Ignored = Callable[[str, bool], bool]
-"""Told a path and whether it is a folder; says whether it is ignored."""
+"""Called with a path and whether it is a folder; returns whether it is ignored."""
 
 _Folder = tuple[str, str, tuple[str, ...]]
 """Path, place, and the real places of the folder and of all that it was reached through, to see circles."""
@@ -173,16 +173,16 @@ class _Walk:
             yield f"{_counted(self._skipped, 'file or folder', 'files or folders')} ignored"
         copies = [path for path in self._targets if files[path].symlink is None]
         if copies:
-            yield f"{_counted(copies, 'symbolic link', 'symbolic links')} carried as a copy of the file"
+            yield f"{_counted(copies, 'symbolic link', 'symbolic links')} stored as a copy of the file"
         if self._linked:
-            yield f"{_counted(self._linked, 'symbolic link', 'symbolic links')} carried as a copy of the folder"
+            yield f"{_counted(self._linked, 'symbolic link', 'symbolic links')} stored as a copy of the folder"
         holding = {parent for folder in {path.rpartition("/")[0] for path in files} for parent in parents(f"{folder}/")}
         empty = [path for path in self._folders if path not in holding]
         if empty:
-            yield f"{_counted(empty, 'folder', 'folders')} not carried for want of a file"
+            yield f"{_counted(empty, 'folder', 'folders')} not stored, being empty"
         if {path for path in self._folders if "/" not in path}.issuperset(_CACHE):
             yield (
-                "this is a repository in the cache of huggingface_hub, and is carried as one; to publish the model "
+                "this is a repository in the cache of huggingface_hub, and is stored as one; to publish the model "
                 f"alone, copy a snapshot by `cp -rL {self._owner}/snapshots/REVISION COPY`, and give the copy"
             )
 

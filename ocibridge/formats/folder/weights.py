@@ -4,7 +4,7 @@
 Weights in the root count, else those of the only folder that has some, else (in a pipeline of components, which a
 `model_index.json` in the root declares) those of all. Of the formats there, only the first of `FORMATS` counts. Shards
 belong together by their index file or by their names, and what is left are alternatives: the well-known name wins, else
-only what all alternatives agree in is said. No tensor is read, nothing is unpickled.
+only values that all alternatives share are used. No tensor is read, nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_weights(files: Mapping[str, ModelFile], load: LoadJson, warn: Callable[
     Args:
         files: The files of the model by path.
         load: See `LoadJson`.
-        warn: Told what is wrong with them, in sentences.
+        warn: Called with a sentence about each problem.
 
     Raises:
         SourceError: a file cannot be read.
@@ -208,7 +208,7 @@ def _of_safetensors(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
         try:
             elements.update(read_safetensors(file.content, show(file.path)).elements)
         except FormatError as exc:
-            warn(f"{exc.message}; it is carried as it is")
+            warn(f"{exc.message}; it is stored as it is")
             whole = False
     known = WeightFacts(precision=facts.precision(elements), packed=not PACKED.isdisjoint(elements))
     return known._replace(parameters=sum(elements.values()) or None) if whole else known
@@ -220,7 +220,7 @@ def _of_gguf(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
         try:
             headers.append(read_gguf(file.content, show(file.path)))
         except FormatError as exc:
-            warn(f"{exc.message}; it is carried as it is")
+            warn(f"{exc.message}; it is stored as it is")
     headers = [header for header in headers if header.known]
     if not headers:
         return WeightFacts()

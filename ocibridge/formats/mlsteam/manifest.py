@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifest.json of an MLSteam archive (seed 002, "Manifest"; v2024.1 as the SDK's own schema describes it).
 
-Its bytes are carried as they are. What the SDK refuses to load is refused here too; what it lets pass is a warning.
+Its bytes are stored as they are. What the SDK refuses to load is refused here too; what it lets pass is a warning.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
         raise FormatError(
             f"{where} has the schema {show(str(schema))}, which does not exist", hint=f"use {V2023} or {V2024}"
         )
-    warning = f"{MANIFEST} has the schema {schema}, which is newer than this program; it is carried without a check"
+    warning = f"{MANIFEST} has the schema {schema}, which is newer than this program; it is stored without a check"
     return Manifest(number[0], document, (warning,))
 
 
@@ -270,7 +270,7 @@ def _problems(kind: type[BaseModel], document: dict[str, Any], where: str) -> It
                     f"{where} is not valid: {first_problem(exc)}",
                     hint="the MLSteam SDK refuses such an archive; correct the manifest and pack again",
                 ) from None
-            yield f"{MANIFEST} breaks its schema at {show(place)}; it is carried, and the MLSteam SDK lets it pass"
+            yield f"{MANIFEST} breaks its schema at {show(place)}; it is stored, and the MLSteam SDK lets it pass"
 
 
 def _sdk_troubles(models: list[dict[str, Any]], document: dict[str, Any]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 
 The identity is made of the sha256 of every member, and an exact restoration needs to know how each was compressed; a
 zip archive says neither. So reading costs one pass over the archive and one over its contents (more where a member is
-deflated at an unusual level), in bounded memory; every file then carries its sha256, so nothing later hashes it again.
+deflated at an unusual level), in bounded memory; every file then has its sha256, so nothing later hashes it again.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class _Archive:
         more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
         return (
             f"{show(foreign[0])}{more}: not compressed by this zlib; a pull gives the same members in the same order, "
-            "but not the same archive bytes (--keep-archive carries those along)",
+            "but not the same archive bytes (--keep-archive stores those, too)",
         )
 
     def _refuse(self, reason: str, hint: str) -> FormatError:

@@ -175,7 +175,7 @@ def _local(member: SkeletonMember, length: int) -> bytes:
         sizes = (r.MAX32, r.MAX32)
     elif max(sizes) >= r.MAX32:
         raise DestinationError(
-            f"the member {show(member.name)} has 4 GiB or more, for which its old header has no room",
+            f"the member {show(member.name)} has 4 GiB or more, for which its old header has no field",
             hint="pull the model as a folder",
         )
     lengths = (len(member.raw), len(extra))
@@ -185,7 +185,7 @@ def _local(member: SkeletonMember, length: int) -> bytes:
 
 
 def _central(member: SkeletonMember, place: _Place) -> bytes:
-    """A record of the directory with everything that the old one said, but sizes and place."""
+    """A record of the directory with the fields of the old one, except sizes and offset."""
     blocks = [_block(kind, body) for _, kind, body in _blocks(b64decode(member.extra or "")) if kind != r.ZIP64_EXTRA]
     wide = [value for value in (member.size, place.length, place.offset) if value >= r.MAX32]
     if wide:

@@ -40,7 +40,7 @@ class EncryptedSink(OneFileSink):
 class ArchiveSink(Sink):
     """Writes an archive again from its skeleton, or takes over the original where that travels along.
 
-    A file whose turn it is goes straight into the archive; one that comes earlier waits beside `dest` until it is. The
+    The next file of the archive is written directly; earlier files wait next to `dest`. The
     disk then holds the archive and what waits: at the worst, with the skeleton last, every file decompressed.
 
     Args:

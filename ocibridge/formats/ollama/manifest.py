@@ -77,7 +77,7 @@ class Part:
     """One layer, or the config.
 
     Attributes:
-        index: Place among the layers, from 0; None for a config beside them.
+        index: Place among the layers, from 0; None for a config.
         kind: The media type after `application/vnd.ollama.image.`; the whole of it where it is another.
         params: Parameters of the media type.
         name: The field `name`, else the parameter.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest that `ollama pull` wants to find in a registry, beside the artifact that is made of the same blobs."""
+"""The manifest that `ollama pull` reads from a registry; it shares its blobs with the artifact."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def original_manifest(model: Model, limits: Limits = DEFAULT_LIMITS) -> bytes:
     file = next((each for each in model.files if each.path == MANIFEST_PATH), None)
     if file is None:
         raise FormatError(
-            "the model has no Ollama manifest that could be published beside it", hint="leave out --also ollama"
+            "the model has no Ollama manifest that could be published with it", hint="leave out --also ollama"
         )
     owner = model.origin.get("ollama.ref", "the model")
     data = read_all(file.content)
     if not parse_ollama_manifest(data, owner, limits.manifest).docker:
         raise FormatError(
             f"the Ollama manifest of {owner} has only layers: registries refuse it as a docker manifest",
-            hint="leave out --also ollama; the artifact itself carries the manifest and restores the model",
+            hint="leave out --also ollama; the artifact itself contains the manifest and restores the model",
         )
     return data

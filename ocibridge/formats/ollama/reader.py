@@ -134,7 +134,7 @@ class _Reader:
         try:
             return parse_ollama_config(data, self._owner, self._limits.config)
         except FormatError as exc:
-            self._warnings.append(f"{exc.message}; it is carried as it is")
+            self._warnings.append(f"{exc.message}; it is stored as it is")
             return None
 
     def _refuse_without_weights(self, config: OllamaConfig | None) -> None:
@@ -187,4 +187,4 @@ def _unknown_warnings(placed: list[Placed]) -> Iterator[str]:
     for each in placed:
         if not each.known:
             media_type = each.parts[0].descriptor.media_type
-            yield f"the layer type {show(media_type)} means nothing to Ollama today; it is carried as {each.path}"
+            yield f"the layer type {show(media_type)} means nothing to Ollama today; it is stored as {each.path}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ollama models from stored models, into a models folder that a server may be using.
 
-Everything arrives in a folder of its own beside `blobs/` and `manifests/`, where a server looks at nothing. Blobs that
+Everything arrives in a folder of its own next to `blobs/` and `manifests/`, where a server looks at nothing. Blobs that
 have been checked move into `blobs/`, and the manifest, which makes them a model, comes last.
 """
 
@@ -86,7 +86,7 @@ class OllamaSink(Sink):
         self.journal = self._space.journal
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
-        """Take one file; see `Sink.write`. Files with the same vouched sha256 are stored once."""
+        """Take one file; see `Sink.write`. Files with the same verified sha256 are stored once."""
         check_path(path, self._owner)
         with self._lock:
             if path in self._files:

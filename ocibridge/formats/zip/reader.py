@@ -95,7 +95,7 @@ def read_directory(path: str | Path, limits: Limits = DEFAULT_LIMITS) -> tuple[M
 
 
 def check_names(members: Sequence[Member], owner: str) -> None:
-    """Refuse members whose names are unsafe, collide, or are a folder that carries data.
+    """Refuse members whose names are unsafe, collide, or are a folder that contains data.
 
     Raises:
         FormatError: see `ocibridge.paths.check_path` and `check_collisions`.
@@ -108,7 +108,7 @@ def check_names(members: Sequence[Member], owner: str) -> None:
         check_path(member.name[:-1], owner)
         if not member.is_dir:
             raise FormatError(
-                f"{owner}: the member {show(member.name)} is named like a folder but carries {member.size} bytes",
+                f"{owner}: the member {show(member.name)} is named like a folder but contains {member.size} bytes",
                 hint="a runner that returned one file instead of a folder packs so; name the file and pack again",
             )
     check_collisions(files, owner)

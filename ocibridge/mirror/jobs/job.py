@@ -166,7 +166,7 @@ class _Loading:
                 if (*at, name) in self._file.places:
                     self._problem((*at, name), "an image is one tag, there is nothing to choose; use type: repository")
             if own.prune and own.prune.enabled:
-                self._problem((*at, "prune"), "there is nothing to prune beside one image; use type: repository")
+                self._problem((*at, "prune"), "there is nothing to prune for a single image; use type: repository")
         if sync.type != "registry" and sync.repos is not None:
             self._problem((*at, "repos"), "repositories are chosen only from a whole registry; use type: registry")
         size = sync.models.size if sync.models else None

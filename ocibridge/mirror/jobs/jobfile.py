@@ -263,7 +263,7 @@ _NO_HOOKS = "hooks run commands, which a job file never does here; run them befo
 
 
 class Common(Part):
-    """What can be said of one entry, or of all under `defaults`."""
+    """Keys of an entry, which `defaults` has for all entries."""
 
     platforms: tuple[Platform, ...] | None = Field(None, description="platforms of an index to copy; all if not given")
     referrers: bool = Field(True, description="copy signatures and other referrers; true if not given")

@@ -2,7 +2,7 @@
 """The report of a run as one page that needs nothing but a browser.
 
 Words, tiles, failures and the time line are HTML of the template `report.html`; the list of all tags is drawn by
-`report.js` from the JSON that the page carries, some at a time. Nothing is fetched, and nothing of the report becomes
+`report.js` from the JSON that the page contains, some at a time. Nothing is fetched, and nothing of the report becomes
 code: the template escapes what it writes, the script knows text alone, and the page's own policy (Content Security
 Policy Level 3) lets no other script or style run.
 """
@@ -21,7 +21,7 @@ from jinja2 import Environment, StrictUndefined
 
 from ...errors import human_size
 from ...operations.moves import Moves
-from ..reports import IN_STEP, Failure, MirrorItem, MirrorReport, Outcome
+from ..reports import IN_SYNC, Failure, MirrorItem, MirrorReport, Outcome
 from .timeline import NARROW, WIDE, human_seconds, moment, timeline
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -164,7 +164,7 @@ def _icon(mood: str) -> str:
 
 def _skipped(report: MirrorReport) -> str:
     """What the tags are with which nothing had to be done."""
-    left_out = any(item.outcome == "skipped" and item.reason not in ("", IN_STEP) for item in report.items)
+    left_out = any(item.outcome == "skipped" and item.reason not in ("", IN_SYNC) for item in report.items)
     return "in sync already, or left out" if left_out else "in sync already"
 
 

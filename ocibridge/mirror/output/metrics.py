@@ -52,7 +52,7 @@ class Gauge:
     Attributes:
         help: What it is.
         unit: As the end of the name says.
-        label: That tells its samples apart, beside `mirror` and `shard`.
+        label: An additional label, next to `mirror` and `shard`.
     """
 
     help: str
@@ -97,7 +97,7 @@ def check_metrics(path: Path | None = None, url: str | None = None) -> None:
 def write_textfile(report: MirrorReport, path: Path, *, name: str | None = None) -> None:
     """Write a file for the textfile collector of the node exporter, in one step.
 
-    The time of the last success is that of `report`, or what the file said before where something has failed now.
+    The time of the last success is that of `report`, or that of the previous file if something has failed.
 
     Args:
         report: Of a run.
@@ -138,7 +138,7 @@ def push_gateway(
             authentication, and named nowhere.
         name: Value of the label `mirror`; the name of the job file by default.
         job: Value of the first label of the group.
-        grouping: Labels of the group beside `mirror` and `shard`, which are always among them.
+        grouping: Additional labels of the group, next to `mirror` and `shard`.
         timeout: Seconds that the gateway may be silent.
 
     Raises:

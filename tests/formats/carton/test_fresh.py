@@ -231,13 +231,13 @@ def test_losses(tmp_path: Path, plain: Model) -> None:
     )
     with sink_of(tmp_path / "out", replace(plain, info=info, identity="ollama:sha256:1")) as sink:
         assert sink.losses == (
-            r"the title 'Digits\n' is not carried: carton.toml has no word for it",
-            "the licenses 'MIT', 'Apache-2.0' are not carried: carton.toml has room for one only",
-            "the family 'mlp' is not carried: carton.toml has no word for it",
-            "the authors 'A, B' are not carried: carton.toml has no word for it",
-            "the created at '2024-01-02 00:00:00+00:00' is not carried: carton.toml has no word for it",
-            "the format 'safetensors' is not carried: carton.toml has no word for it",
-            "the param size '7b' is not carried: carton.toml has no word for it",
+            r"the title 'Digits\n' is not stored: carton.toml has no word for it",
+            "the licenses 'MIT', 'Apache-2.0' are not stored: carton.toml holds one only",
+            "the family 'mlp' is not stored: carton.toml has no word for it",
+            "the authors 'A, B' are not stored: carton.toml has no word for it",
+            "the created at '2024-01-02 00:00:00+00:00' is not stored: carton.toml has no word for it",
+            "the format 'safetensors' is not stored: carton.toml has no word for it",
+            "the param size '7b' is not stored: carton.toml has no word for it",
             "the identity of the source (ollama:sha256:1) is not kept: the carton has its own",
         )
     with sink_of(tmp_path / "out", replace(plain, info=ModelInfo(title="Digits", format="torchscript"))) as sink:

@@ -89,7 +89,7 @@ def test_encodings(tmp_path: Path, server: LinkServer, encoding: str, honest: bo
     assert contents(model)["model/a.bin"] == BODY
     assert "LINKS" not in contents(model)
     assert model.warnings == (
-        "LINKS is not carried: every file is in the artifact itself; the manifest hash stays the same",
+        "LINKS is not stored: every file is in the artifact itself; the manifest hash stays the same",
     )
 
 

@@ -195,7 +195,7 @@ def test_refused_collisions(tmp_path: Path, names: tuple[bytes, ...], sentence: 
 
 
 def test_a_folder_that_carries_data(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="'model/' is named like a folder but carries 4 bytes; a runner that"):
+    with pytest.raises(FormatError, match="'model/' is named like a folder but contains 4 bytes; a runner that"):
         read(carton(tmp_path / "a.carton", extra=[Raw(b"model/", b"data")]))
 
 
@@ -259,9 +259,9 @@ def test_warnings(tmp_path: Path) -> None:
         (lambda: carton(path, manifest=plain.replace(b"\n", b"\r\n")), "CRLF"),
         (
             lambda: carton(path, extra=[Raw(b"model/x", b"1")]),
-            "'model/x' is not in MANIFEST; it is carried, and the carton",
+            "'model/x' is not in MANIFEST; it is stored, and the carton",
         ),
-        (lambda: carton(path, extra=[Raw(b"LINKS", b"?")]), "LINKS is not carried"),
+        (lambda: carton(path, extra=[Raw(b"LINKS", b"?")]), "LINKS is not stored"),
         (lambda: carton(path, {"carton.toml": TOML.replace(b"runner_compat_version = 1", b"")}), "does not load it"),
         (lambda: carton(path, extra=[Raw(b"model/zero", bytes(9_000_000), 93)]), "'model/zero' expands"),
         (lambda: carton(path, manifest=b""), "'carton.toml' is not in MANIFEST"),

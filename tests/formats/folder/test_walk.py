@@ -74,7 +74,7 @@ def test_a_link_that_only_works_here_is_a_copy(root: Path, text: str) -> None:
     found = listing(root)
     assert found.files["l"].symlink is None
     assert Path(found.files["l"].real).read_bytes() == b"bb"
-    assert found.warnings == ("1 symbolic link ('l') is carried as a copy of the file",)
+    assert found.warnings == ("1 symbolic link ('l') is stored as a copy of the file",)
 
 
 def test_a_link_to_an_ignored_file_is_a_copy(root: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_link_to_an_ignored_file_is_a_copy(root: Path) -> None:
     assert links(found) == {"b.txt": None, "l": None}
     assert found.warnings == (
         "1 file or folder ('v1') is ignored",
-        "1 symbolic link ('l') is carried as a copy of the file",
+        "1 symbolic link ('l') is stored as a copy of the file",
     )
 
 
@@ -103,7 +103,7 @@ def test_a_link_to_a_folder_is_a_copy_of_it(root: Path) -> None:
         "x/latest/up": None,  # from here its text leads elsewhere
     }
     assert Path(found.files["x/latest/up"].real).read_bytes() == b"bb"
-    assert "1 symbolic link ('x/latest') is carried as a copy of the folder" in found.warnings
+    assert "1 symbolic link ('x/latest') is stored as a copy of the folder" in found.warnings
 
 
 def test_a_link_to_its_own_folder(root: Path) -> None:
@@ -181,7 +181,7 @@ def test_names_that_collide(root: Path) -> None:
 def test_empty_folders_are_told(root: Path) -> None:
     (root / "e" / "f").mkdir(parents=True)
     found = listing(root)
-    assert found.warnings == ("2 folders ('e', 'e/f') are not carried for want of a file",)
+    assert found.warnings == ("2 folders ('e', 'e/f') are not stored, being empty",)
 
 
 def test_many_are_counted(root: Path) -> None:

@@ -222,7 +222,7 @@ def test_equivalent_archives_of_4_gib_and_more(tmp_path: Path, monkeypatch: pyte
         assert read(dest).identity == model.identity
         assert b"PK\6\6" in dest.read_bytes()
     else:
-        with pytest.raises(DestinationError, match="its old header has no room"):
+        with pytest.raises(DestinationError, match="its old header has no field"):
             back(model, dest)
         assert not dest.exists()
 

@@ -30,20 +30,20 @@ from .samples import IDENTITY, MODELS, entry, sink, tree
 OPTIONS = OllamaReadOptions()
 
 
-def restore(source: Model, name: str, root: Path, *, vouched: bool = False, reverse: bool = False, **more: Any) -> str:
+def restore(source: Model, name: str, root: Path, *, verified: bool = False, reverse: bool = False, **more: Any) -> str:
     with sink(name, source, root, **more) as target:
         for file in reversed(source.files) if reverse else source.files:
             with file.content.open() as reader:
-                target.write(file.path, file.size, reader, file.sha256 if vouched else None)
+                target.write(file.path, file.size, reader, file.sha256 if verified else None)
         return str(target.commit())
 
 
-@pytest.mark.parametrize("vouched", [True, False])
+@pytest.mark.parametrize("verified", [True, False])
 @pytest.mark.parametrize("reverse", [True, False])
-def test_every_model_of_the_fixtures_comes_back(store: Path, tmp_path: Path, vouched: bool, reverse: bool) -> None:
+def test_every_model_of_the_fixtures_comes_back(store: Path, tmp_path: Path, verified: bool, reverse: bool) -> None:
     for name, facts in MODELS.items():
         source = read_local(name, OPTIONS, store)
-        identity = restore(source, name, tmp_path / "new", vouched=vouched, reverse=reverse)
+        identity = restore(source, name, tmp_path / "new", verified=verified, reverse=reverse)
         assert identity == facts["manifest_digest"].replace("sha256:", "ollama:")
     found = {path: hashlib.sha256(data).hexdigest() for path, data in tree(tmp_path / "new").items()}
     assert found == IDENTITY["members"]
@@ -87,7 +87,7 @@ def test_vouched_bytes_are_not_hashed(small: Model, tmp_path: Path, monkeypatch:
             return self._inner.hexdigest()
 
     monkeypatch.setattr(hashlib, "sha256", Counting)
-    restore(small, "m", tmp_path, vouched=True)
+    restore(small, "m", tmp_path, verified=True)
     assert sum(hashed) == small.files[0].size  # the manifest, for the identity
 
 

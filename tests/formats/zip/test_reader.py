@@ -119,7 +119,7 @@ def test_kinds(archive: Path) -> None:
     )
     members = read_directory(archive)
     assert [(m.is_symlink, m.is_dir) for m in members] == [(True, False), (False, False), (False, True), (False, False)]
-    with pytest.raises(FormatError, match="named like a folder but carries 1 bytes"):
+    with pytest.raises(FormatError, match="named like a folder but contains 1 bytes"):
         check_names(members, "a.zip")
 
 
