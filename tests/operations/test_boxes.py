@@ -114,7 +114,7 @@ def test_arguments_that_do_not_fit(carton: Callable[[str], Path], tmp_path: Path
         ocibridge.pull(layout, tmp_path / "x.carton", ocibridge.PullOptions(writing={"hooks": tmp_path}))
     with pytest.raises(ocibridge.UsageError, match="--runner-name is for cartons"):
         ocibridge.pull(layout, tmp_path / "x.mlarchive", ocibridge.PullOptions(writing=RUNNER))
-    with pytest.raises(ocibridge.UsageError, match="which dialect"):
+    with pytest.raises(ocibridge.UsageError, match="the dialect is missing"):
         ocibridge.convert(layout, layout.replace(":v1", ":v2"))
 
 
