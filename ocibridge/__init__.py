@@ -47,7 +47,6 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.convert import convert as convert
     from .operations.copy import copy as copy
     from .operations.inspect import inspect as inspect
-    from .operations.inspected import InspectReport as InspectReport
     from .operations.login import login as login
     from .operations.login import logout as logout
     from .operations.options import ConvertOptions as ConvertOptions
@@ -60,6 +59,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.push import push as push
     from .operations.reports import ConvertReport as ConvertReport
     from .operations.reports import CopyReport as CopyReport
+    from .operations.reports import InspectReport as InspectReport
     from .operations.reports import PrepareReport as PrepareReport
     from .operations.reports import PullReport as PullReport
     from .operations.reports import PushReport as PushReport
@@ -102,12 +102,12 @@ _MODULES = {
     "operations.convert": "convert",
     "operations.copy": "copy",
     "operations.inspect": "inspect",
-    "operations.inspected": "InspectReport",
     "operations.login": "login logout",
     "operations.options": "ConvertOptions CopyOptions InspectOptions PullOptions PushOptions VerifyOptions",
     "operations.pull": "pull",
     "operations.push": "push",
-    "operations.reports": "ConvertReport CopyReport PrepareReport PullReport PushReport RewriteReport VerifyReport",
+    "operations.reports": "ConvertReport CopyReport InspectReport PrepareReport PullReport PushReport "
+    "RewriteReport VerifyReport",
     "operations.verify": "verify",
     "settings": "Limits",
     "stores.memory": "MemoryStore",

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..operations.base import Report
-from ..operations.moves import Moves
+from ..operations.reports import Moves, Report
 
 
 class VolumeReport(Report):

@@ -15,7 +15,7 @@ from ..errors import FormatError, NotFound, StoreError, UsageError
 from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
-from ..operations.moves import Moves
+from ..operations.reports import Moves
 from ..paths import show
 from ..stores.archive import ArchiveStore
 from ..stores.base import Store

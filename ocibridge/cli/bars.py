@@ -12,8 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
+from ..errors import human_size
 from .counts import Counts
-from .output import human_size, human_time, printable
+from .output import human_time, printable
 
 MOST = 8
 """Tasks on the screen; the others are a number."""

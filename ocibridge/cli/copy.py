@@ -6,10 +6,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..errors import UsageError, human_size
 from ..operations.options import CopyOptions
 from . import copy_many, options
-from .output import human_size
 from .running import perform
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..airgap.options import GROUP, PackOptions, UnpackOptions
-from ..errors import UsageError
+from ..errors import UsageError, human_size
 from ..options import fields_of
 from ..stores.registry.options import RegistryOptions
 from . import options
-from .output import human_size, number
+from .output import number
 from .running import perform
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..errors import human_size
 from ..operations.options import InspectOptions
 from . import options
-from .output import columns, human_size
+from .output import columns
 from .running import show
 
 if TYPE_CHECKING:
-    from ..operations.inspected import InspectReport
+    from ..operations.reports import InspectReport
 
 _SHORT = 12
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .output import columns, human_size, number, printable
+from ..errors import human_size
+from .output import columns, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
-    from ..operations.moves import Moves
+    from ..operations.reports import Moves
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> list[str]:

@@ -11,28 +11,11 @@ from contextlib import suppress
 
 # Controls, and the marks that reorder text: nothing that a registry or an archive says may steer the terminal.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def printable(text: str) -> str:
     """`text` on one line, with everything escaped that a terminal would obey."""
     return _UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
-
-
-def human_size(count: float) -> str:
-    """Format a number of bytes for people.
-
-    Example:
-        >>> human_size(1536)
-        '1.5 KiB'
-    """
-    if abs(count) < 1024:
-        return f"{count:.0f} B"
-    for unit in _UNITS:
-        count /= 1024
-        if abs(count) < 1023.95 or unit == _UNITS[-1]:
-            break
-    return f"{count:.1f} {unit}"
 
 
 def human_time(seconds: float) -> str:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+from ..errors import human_size
 from ..transfer import Progress, Task
 from .counts import Counts
-from .output import human_size, human_time, printable
+from .output import human_time, printable
 
 LARGE = 64 * 1024 * 1024
 """A layer of this size gets a line of its own when it is finished."""

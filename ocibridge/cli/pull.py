@@ -6,9 +6,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..errors import human_size
 from ..operations.options import PullOptions
 from . import options
-from .output import human_size, losses
+from .output import losses
 from .running import perform
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..errors import human_size
 from ..operations.options import PushOptions
 from . import options
-from .output import human_size
 from .running import perform
 
 if TYPE_CHECKING:

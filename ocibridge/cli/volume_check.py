@@ -6,9 +6,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..errors import human_size
 from ..volume.options import VolumeCheckOptions
 from . import options
-from .output import columns, human_size, printable
+from .output import columns, printable
 from .running import show
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..operations.base import Report
-from ..operations.moves import Moves
+from ..operations.reports import Moves, Report
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
 from ..oci import Descriptor, Reference, parse_reference
-from ..operations.moves import Moves
+from ..operations.reports import Moves
 from ..stores.base import Store
 from ..transfer import Progress, Task
 from ..transfer.copygraph import CopyOptions, GraphCopier

@@ -20,7 +20,7 @@ from ..transfer.copygraph import CopyResult, GraphCopier
 from ..transfer.graph import Node, read_node
 from ..transfer.session import CopySession
 from .options import CopyOptions
-from .reports import CopiedCompanion, CopyReport
+from .reports import CopiedCompanion, CopyReport, Moves
 from .sources import other_side
 
 if TYPE_CHECKING:
@@ -143,10 +143,6 @@ def _report(
     warnings: list[str],
 ) -> CopyReport:
     parts = [root, *(each for _, each in companions)]
-
-    def total(name: str) -> int:
-        return sum(getattr(each, name) for each in parts)
-
     digest = root.descriptor.digest
     return CopyReport(
         source=str(origin.pinned(digest)),
@@ -154,14 +150,8 @@ def _report(
         digest=digest,
         media_type=root.descriptor.media_type,
         tag=goal.tag,
-        copied=total("copied"),
-        copied_bytes=total("copied_bytes"),
-        mounted=total("mounted"),
-        mounted_bytes=total("mounted_bytes"),
-        present=total("present"),
-        present_bytes=total("present_bytes"),
-        manifests=total("manifests"),
-        referrers=total("referrers"),
+        **dict(Moves.sum(map(Moves.of, parts))),
+        referrers=sum(each.referrers for each in parts),
         tags=list(dict.fromkeys(tag for each in parts for tag in each.tags)),
         companions=[
             CopiedCompanion(kind=kind, tag=each.tags[-1], digest=each.descriptor.digest) for kind, each in companions

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING
 
 from ..oci import Reference
-from .inspected import InspectReport, LayerReport, file_report, info_report, path_report
 from .options import InspectOptions
+from .reports import InspectReport, LayerReport, file_report, info_report, path_report
 from .sources import open_source, subject_of
 
 if TYPE_CHECKING:

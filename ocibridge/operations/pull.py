@@ -18,7 +18,7 @@ from ..stores.opening import open_store
 from ..transfer import Progress, restore
 from .artifacts import Fetched, fetch_artifact
 from .options import PullOptions
-from .pulled import PullReport
+from .reports import PullReport
 from .targets import format_to_write, sink_for, writing_of
 
 if TYPE_CHECKING:

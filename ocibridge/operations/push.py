@@ -25,7 +25,7 @@ from ..transfer import DigestCache, Progress, publish
 from ..transfer.session import CopySession
 from .artifacts import stored_layers
 from .options import PushOptions
-from .pushed import PushReport, pushed_layers
+from .reports import PushReport, pushed_layers
 from .sources import Source, mount_places, open_source, reading_of, source_of
 
 if TYPE_CHECKING:

@@ -3,36 +3,130 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from ..oci import Digest
-from .base import Report
-from .inspected import FileReport, InfoReport, InspectReport, LayerReport
-from .pulled import PullReport
-from .pushed import AlsoReport, PushedLayer, PushReport, layer_reports, pushed_layers
 
-__all__ = [
-    "AlsoReport",
-    "ConvertReport",
-    "CopiedCompanion",
-    "CopyReport",
-    "FileReport",
-    "InfoReport",
-    "InspectReport",
-    "LayerReport",
-    "PlatformReport",
-    "PrepareReport",
-    "PullReport",
-    "PushReport",
-    "PushedLayer",
-    "Report",
-    "RewriteReport",
-    "VerifyReport",
-    "layer_reports",
-    "pushed_layers",
-]
+if TYPE_CHECKING:
+    from ..model import FileEntry, Model, ModelFile, ModelInfo
+    from ..transfer import LayerAction, Published
+    from ..transfer.copygraph import CopyResult
+
+
+class Report(BaseModel):
+    """Base of all reports: camelCase keys in JSON, nothing left out."""
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
+
+    def to_json(self) -> str:
+        """The report as indented JSON."""
+        return self.model_dump_json(by_alias=True, indent=2)
+
+
+class Moves(Report):
+    """What happens, or has happened, to blobs and manifests."""
+
+    copied: int = Field(0, description="blobs that move from the source to the target")
+    copied_bytes: int = Field(0, description="their size in bytes")
+    mounted: int = Field(0, description="blobs that the registry takes over from another of its repositories")
+    mounted_bytes: int = Field(0, description="their size in bytes")
+    present: int = Field(0, description="blobs that the target has")
+    present_bytes: int = Field(0, description="their size in bytes")
+    manifests: int = Field(0, description="manifests and indexes that are pushed, referrers among them")
+
+    @staticmethod
+    def of(done: CopyResult) -> Moves:
+        """What a copy has done, or would do."""
+        return Moves(**{key: getattr(done, key) for key in Moves.model_fields})
+
+    @staticmethod
+    def sum(moves: Iterable[Moves]) -> Moves:
+        """All of them together."""
+        total: dict[str, int] = {}
+        for each in moves:
+            for key in Moves.model_fields:
+                total[key] = total.get(key, 0) + getattr(each, key)
+        return Moves(**total)
+
+
+class PushedLayer(Report):
+    """One layer of a push."""
+
+    digest: Digest
+    size: int = Field(description="bytes")
+    media_type: str
+    action: Literal["uploaded", "skipped", "mounted"]
+
+
+class AlsoReport(Report):
+    """A published companion."""
+
+    kind: Literal["ollama", "image"]
+    reference: str = Field(description="what its own tools call it, with its tag")
+    digest: Digest = Field(description="digest of its manifest")
+
+
+class PushReport(Report):
+    """Result of `push`."""
+
+    reference: str = Field(description="pinned reference, …@sha256:…")
+    digest: Digest = Field(description="digest of the manifest")
+    tag: str | None
+    identity: str | None = Field(description="what a round trip keeps, such as carton:<manifest hash>")
+    format: str = Field(description="format of the source")
+    layers: list[PushedLayer]
+    also: list[AlsoReport] = Field([])
+    warnings: list[str]
+
+
+_ACTIONS: dict[str, Literal["uploaded", "skipped", "mounted"]] = {
+    "copied": "uploaded",
+    "present": "skipped",
+    "mounted": "mounted",
+}
+
+
+def pushed_layers(done: Published) -> list[PushedLayer]:
+    """What happened to each layer."""
+    return layer_reports(done.layers)
+
+
+def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
+    """What happened to each of some layers."""
+    return [
+        PushedLayer(
+            digest=each.descriptor.digest,
+            size=each.descriptor.size,
+            media_type=each.descriptor.media_type,
+            action=_ACTIONS[each.action],
+        )
+        for each in layers
+    ]
+
+
+class PullReport(Report):
+    """Result of `pull`."""
+
+    reference: str = Field(description="pinned reference of what was pulled")
+    digest: Digest
+    identity: str | None = Field(description="identity of what was written, proven from its bytes")
+    format: str = Field(description="format written")
+    path: str
+    files: int
+    size: int = Field(description="bytes of all layers")
+    kept: int = Field(
+        0, description="of these, bytes that an interrupted pull had left and that were not fetched again"
+    )
+    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
+    losses: list[str] = Field([], description="what the target cannot express")
+    warnings: list[str]
 
 
 class PlatformReport(Report):
@@ -77,21 +171,19 @@ class CopiedCompanion(Report):
     digest: Digest = Field(description="digest of its manifest")
 
 
-class CopyReport(Report):
-    """Result of `copy`."""
+class Copied(Report):
+    """What was copied."""
 
     source: str = Field(description="pinned reference of what was copied")
     reference: str = Field(description="pinned reference of the copy")
     digest: Digest = Field(description="digest of the manifest or index, the same on both sides")
     media_type: str = Field(description="its media type")
     tag: str | None = Field(description="its tag at the target")
-    copied: int = Field(description="blobs that moved")
-    copied_bytes: int = Field(description="their size in bytes")
-    mounted: int = Field(description="blobs that the registry took over from another of its repositories")
-    mounted_bytes: int = Field(description="their size in bytes")
-    present: int = Field(description="blobs that the target had")
-    present_bytes: int = Field(description="their size in bytes")
-    manifests: int = Field(description="manifests and indexes that were pushed")
+
+
+class CopyReport(Moves, Copied):
+    """Result of `copy`."""
+
     referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
     tags: list[str] = Field(description="tags that lead to something of it at the target")
     companions: list[CopiedCompanion] = Field([], description="copied companions")
@@ -125,3 +217,97 @@ class VerifyReport(Report):
     linked: int = Field(0, description="files that are only linked, and were not checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = Field([])
+
+
+class FileReport(Report):
+    """One file of a model."""
+
+    path: str
+    role: str
+    size: int | None = Field(description="bytes; null where only the layer's tar header tells")
+    sha256: str | None
+    symlink: str | None
+    linked: bool = Field(False, description="whether the file is not there, but named by URL")
+
+
+class LayerReport(Report):
+    """One layer of an artifact."""
+
+    digest: Digest
+    size: int = Field(description="bytes")
+    media_type: str
+    diff_id: str | None
+    files: int = Field(description="files that the manifest lists for it; 0 where it does not say")
+
+
+class InfoReport(Report):
+    """Metadata, in the words of the config schema."""
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    version: str | None = None
+    revision: str | None = None
+    vendor: str | None = None
+    family: str | None = None
+    authors: list[str] = Field([])
+    licenses: list[str] = Field([])
+    doc_url: str | None = Field(None, alias="docURL")
+    source_url: str | None = Field(None, alias="sourceURL")
+    created_at: str | None = None
+    architecture: str | None = None
+    format: str | None = None
+    param_size: str | None = None
+    precision: str | None = None
+    quantization: str | None = None
+
+
+class InspectReport(Report):
+    """Result of `inspect`. `digest`, `dialect`, `layers` and `annotations` are those of an artifact only."""
+
+    subject: str = Field(description="the path, or the pinned reference")
+    kind: Literal["path", "artifact"]
+    format: str | None
+    identity: str | None = Field(description="as recorded; `verify` proves it")
+    digest: Digest | None = None
+    dialect: str | None = None
+    artifact_type: str | None = None
+    info: InfoReport
+    origin: dict[str, str] = Field(description="what the format needs to restore the source")
+    files: list[FileReport]
+    layers: list[LayerReport] = Field([])
+    annotations: dict[str, str] = Field({})
+    warnings: list[str] = Field([])
+
+
+def info_report(info: ModelInfo) -> InfoReport:
+    """`ModelInfo` as a report."""
+    values = {each.name: getattr(info, each.name) for each in fields(info)}
+    values["created_at"] = info.created_at.isoformat() if info.created_at else None
+    return InfoReport.model_validate({**values, "authors": list(info.authors), "licenses": list(info.licenses)})
+
+
+def file_report(file: FileEntry | ModelFile, *, linked: bool = False) -> FileReport:
+    """`FileEntry` or `ModelFile` as a report."""
+    return FileReport(
+        path=file.path,
+        role=file.role.value,
+        size=file.size,
+        sha256=file.sha256,
+        symlink=file.symlink,
+        linked=linked,
+    )
+
+
+def path_report(subject: str, model: Model) -> InspectReport:
+    """A model on disk as a report."""
+    return InspectReport(
+        subject=subject,
+        kind="path",
+        format=model.format,
+        identity=model.identity,
+        info=info_report(model.info),
+        origin=dict(model.origin),
+        files=[file_report(each) for each in model.files] + [file_report(each, linked=True) for each in model.linked],
+        warnings=list(model.warnings),
+    )

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ocibridge.cli.main import COMMANDS, main
-from ocibridge.cli.output import columns, human_size, human_time, printable
-from ocibridge.errors import IntegrityError, OcibridgeError, StoreError, UsageError
+from ocibridge.cli.output import columns, human_time, printable
+from ocibridge.errors import IntegrityError, OcibridgeError, StoreError, UsageError, human_size
 
 from .conftest import Outcome, Run
 

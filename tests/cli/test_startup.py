@@ -53,7 +53,7 @@ def test_inspecting_a_path_imports_what_reads_it(name: str, reader: str) -> None
     modules = imported("inspect", FIXTURES / name)
     assert reader in modules
     assert modules & {MLSTEAM, FOLDER} <= {reader}
-    assert modules & (NETWORK | MOVING | {"sqlite3", "concurrent", "ocibridge.operations.reports"}) == set()
+    assert modules & (NETWORK | MOVING | {"sqlite3", "concurrent"}) == set()
 
 
 def test_a_layout_needs_neither_a_registry_nor_bars(carton: Path, tmp_path: Path) -> None:
@@ -72,7 +72,6 @@ def test_a_folder_needs_no_other_format_and_no_report_of_another_verb(tmp_path: 
     pushed = imported("push", source, layout, "--quiet")
     pulled = imported("pull", layout, tmp_path / "pulled", "--quiet")
     needless = {
-        "ocibridge.operations.reports",
         "ocibridge.formats.folder.settings_file",
         "tomllib",
         CARTON,
