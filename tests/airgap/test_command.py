@@ -33,7 +33,7 @@ def test_there_and_back(
     packed = run("copy", *references, "--to", archive, "--inventory", inventory, "--volume-size", "64KiB")
     assert packed.status == 0
     assert packed.out.splitlines() == [f"{tmp_path}/x.tar.00{number}" for number in (1, 2)]
-    assert re.search(r"ocibridge: packed 2 references; 3 blobs \(97\.7 KiB\); 2 volumes; in ", packed.err)
+    assert re.search(r"ocibridge: packed 2 references; 3 blobs \(97\.7 KiB\); 2 volumes, in ", packed.err)
 
     restored = run("copy", "--from", archive, "--to", f"{target.host}/cli")
     assert restored.status == 0
