@@ -29,7 +29,7 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress, Task
 from ..transfer.blobs import BytesBlob, StoredBlob
-from ..transfer.copygraph import CopyOptions, GraphCopier
+from ..transfer.copygraph import GraphCopier, GraphOptions
 from ..transfer.graph import Node
 from ..transfer.progress import reported
 from ..transfer.session import CopySession
@@ -104,7 +104,7 @@ def pack(
     if inventory is not None:
         check_place(inventory)
     wanted = _wanted(references)
-    graph = CopyOptions(tuple(options.platforms or ()), options.referrers, (), options.digest_tags, concurrency=1)
+    graph = GraphOptions(tuple(options.platforms or ()), options.referrers, (), options.digest_tags, concurrency=1)
     with ExitStack() as stack:
         writer = stack.enter_context(ArchiveWriter(path, options.volume_size, force=options.force))
         sources = _open(wanted.values(), registry, stack)
@@ -207,7 +207,7 @@ def _contents(
     name: Name,
     reference: Reference,
     source: Store,
-    options: CopyOptions,
+    options: GraphOptions,
     session: CopySession,
     companions: bool,
     known: Inventory,
@@ -266,7 +266,7 @@ def _write(
                 items.append(BytesBlob(node.descriptor, node.data))
     writer.need(item.size for item in items)
     progress.plan(_PHASE, len(items), sum(item.size for item in items))
-    with closing(_ahead(items, concurrency, writer.room_ahead())) as ahead:
+    with closing(_ahead(items, concurrency, writer.bytes_left_over())) as ahead:
         for descriptor, content in ahead:
             task = Task(_PHASE, descriptor.digest, descriptor.size)
             with reported(progress, task):

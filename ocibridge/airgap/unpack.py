@@ -25,7 +25,7 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..stores.view import RepositoryView
 from ..transfer import Progress, Task
-from ..transfer.copygraph import CopyOptions, CopyResult, GraphCopier
+from ..transfer.copygraph import CopyResult, GraphCopier, GraphOptions
 from ..transfer.progress import Within, reported
 from ..transfer.session import CopySession
 from ..transfer.workers import Workers
@@ -116,7 +116,7 @@ def unpack(
         session = CopySession()
         expected = _check_rest(archive, roots, targets, session, Workers(options.concurrency, progress))
         many = len(roots) >= options.concurrency
-        graph = CopyOptions(full=options.full, concurrency=1 if many else options.concurrency)
+        graph = GraphOptions(full=options.full, concurrency=1 if many else options.concurrency)
         # By digest, the archive is one repository.
         whole = RepositoryView(archive, "", lambda blob: expected.get(blob.digest))
         stores = [targets.store(root.repository) for root in roots]

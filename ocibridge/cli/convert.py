@@ -22,7 +22,7 @@ def add(commands: options.Commands[Any]) -> None:
     parser = options.add_command(
         commands,
         "convert",
-        "Make another box or artifact of a model: another archive, another dialect.",
+        "Convert a model to another format or another dialect.",
         "ocibridge convert localhost:5000/models/digits:v1 localhost:5000/models/digits:cncf --dialect modelpack",
         "run the same command again; nothing half-done was left, and layers that arrived whole are not sent again",
     )

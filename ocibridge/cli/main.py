@@ -122,7 +122,7 @@ def _terminated(*_: object) -> None:
 
 
 def _on_terminate(handler: Any) -> Any:
-    """Set what SIGTERM does, and return what it did; whoever ignores it goes on doing so."""
+    """Set the handler of SIGTERM, and return the earlier one; an ignored signal stays ignored."""
     before = signal.getsignal(signal.SIGTERM)
     if handler is not None and before is not signal.SIG_IGN:
         with suppress(ValueError):  # outside of the main thread nobody can

@@ -44,7 +44,7 @@ def _add_run(commands: options.Commands[Any]) -> None:
         "run",
         "Copy what is missing at the targets of a job.",
         _EXAMPLE.format("run"),
-        "run the same command again; it goes on with what is missing",
+        "run the same command again to resume",
     )
     parser.set_defaults(run=_run)
     _add_job(parser, RunOptions)

@@ -88,10 +88,10 @@ def add_flags(
         progress: Whether it has `--progress` and `--quiet`, even if nothing is transferred.
         registry: Whether it has the options of registries.
     """
-    said = {each.flags: each for kind in kinds for each in fields_of(kind)}
+    options = {each.flags: each for kind in kinds for each in fields_of(kind)}
     formatted = list(_of_formats(kinds))
-    rest = [each for each in said.values() if each.group is not None]
-    _declare(parser, (each for each in said.values() if each.group is None))
+    rest = [each for each in options.values() if each.group is not None]
+    _declare(parser, (each for each in options.values() if each.group is None))
     if json:
         parser.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
     _declare(parser, [*formatted, *rest])
@@ -110,13 +110,13 @@ def _of_formats(kinds: Iterable[type[Options]]) -> Iterator[Option]:
     for each in formats():
         for base, kind in ((SourceOptions, each.read_options), (TargetOptions, each.write_options)):
             if any(issubclass(known, base) for known in kinds):
-                for said in fields_of(kind):
-                    found.setdefault(said.flags, []).append((each.label, said))
+                for option in fields_of(kind):
+                    found.setdefault(option.flags, []).append((each.label, option))
     for same in found.values():
-        said = same[0][1]
+        option = same[0][1]
         choices = tuple(dict.fromkeys(word for _, each in same for word in each.choices or ()))
-        group = said.group or f"options for {' and '.join(label for label, _ in same)}"
-        yield replace(said, allowed=choices or None, group=group)
+        group = option.group or f"options for {' and '.join(label for label, _ in same)}"
+        yield replace(option, allowed=choices or None, group=group)
 
 
 def _declare(parser: Parser, options: Iterable[Option], prefix: str = "") -> None:
@@ -125,29 +125,29 @@ def _declare(parser: Parser, options: Iterable[Option], prefix: str = "") -> Non
         target.add_argument(*_names(each, prefix), **_argument(each, prefix))
 
 
-def _names(said: Option, prefix: str) -> list[str]:
+def _names(option: Option, prefix: str) -> list[str]:
     if prefix:
-        return [f"--{prefix}-{name[2:]}" for name in said.flags]
-    return [*([said.short] if said.short else []), *said.flags]
+        return [f"--{prefix}-{name[2:]}" for name in option.flags]
+    return [*([option.short] if option.short else []), *option.flags]
 
 
-def _argument(said: Option, prefix: str) -> dict[str, Any]:
+def _argument(option: Option, prefix: str) -> dict[str, Any]:
     """The arguments of `add_argument`. What is not given is left to the type of the options."""
-    default = getattr(said.default, "value", said.default)
-    help = said.help.replace("%(default)s", str(default)).replace("%", "%%")
-    dest = f"{prefix}_{said.name}" if prefix else said.name
+    default = getattr(option.default, "value", option.default)
+    help = option.help.replace("%(default)s", str(default)).replace("%", "%%")
+    dest = f"{prefix}_{option.name}" if prefix else option.name
     common = {"dest": dest, "help": help, "default": argparse.SUPPRESS}
-    if said.negative:
+    if option.negative:
         return {**common, "action": argparse.BooleanOptionalAction, "default": None}
-    if isinstance(said.default, bool):
-        return {**common, "action": "store_false" if said.default else "store_true"}
-    if said.choices is None:
-        common["metavar"] = said.metavar or said.name.upper()
+    if isinstance(option.default, bool):
+        return {**common, "action": "store_false" if option.default else "store_true"}
+    if option.choices is None:
+        common["metavar"] = option.metavar or option.name.upper()
     return {
         **common,
-        "choices": said.choices,
-        "type": _parser_of(said.parse) if said.parse else str,
-        "action": "append" if said.repeat else "store",
+        "choices": option.choices,
+        "type": _parser_of(option.parse) if option.parse else str,
+        "action": "append" if option.repeat else "store",
     }
 
 
@@ -206,9 +206,9 @@ def options_of(args: argparse.Namespace, kind: type[T]) -> T:
 
 def _of_any_format(args: argparse.Namespace, kinds: Iterable[type[Options]]) -> dict[str, Any]:
     """The options of formats that were given; where only one format has them, they are checked before it is read."""
-    said = {kind: fields_of(kind) for kind in kinds}
-    found = given(args, [each for options in said.values() for each in options])
-    fitting = [kind for kind, options in said.items() if found.keys() <= {each.name for each in options}]
+    declared = {kind: fields_of(kind) for kind in kinds}
+    found = given(args, [each for options in declared.values() for each in options])
+    fitting = [kind for kind, options in declared.items() if found.keys() <= {each.name for each in options}]
     if len(fitting) == 1:
         fitting[0](**found)
     return found

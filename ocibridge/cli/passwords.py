@@ -11,7 +11,7 @@ _MAX_SECRET = 1 << 20
 def credentials(
     username: str | None, stdin: bool, start: str = "--", *, required: bool = False
 ) -> tuple[str | None, str | None]:
-    """User name and password, asked for where they are missing and somebody is there to answer.
+    """User name and password, asked for if they are missing and there is a terminal.
 
     Args:
         username: User name, where it is given.

@@ -159,11 +159,11 @@ def _noting(progress: Counts) -> Iterator[None]:
     """Show what the package logs while the block runs."""
     import logging
 
-    class Notes(logging.Handler):
+    class NoteHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             progress.note(record.getMessage())
 
-    notes, log = Notes(logging.WARNING), logging.getLogger("ocibridge")
+    notes, log = NoteHandler(logging.WARNING), logging.getLogger("ocibridge")
     log.addHandler(notes)
     try:
         yield

@@ -23,7 +23,7 @@ def add(commands: options.Commands[Any]) -> None:
         "pull",
         "Restore a model from an OCI artifact.",
         "ocibridge pull localhost:5000/models/digits:v1 digits.carton",
-        "run the same command again: it goes on with what has arrived and could be kept",
+        "run the same command again to resume",
     )
     parser.set_defaults(run=run)
     parser.add_argument("source", metavar="SOURCE", help=options.STORED)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..transfer import Progress
 
 
-class Report(Protocol):
+class PrintableReport(Protocol):
     """What an operation returns."""
 
     def to_json(self) -> str:
@@ -32,7 +32,7 @@ class Warned(Protocol):
         ...
 
 
-R = TypeVar("R", bound=Report)
+R = TypeVar("R", bound=PrintableReport)
 
 
 def perform(
@@ -49,7 +49,7 @@ def perform(
         args: The arguments.
         operation: What is done; it is given what shows the progress.
         lines: What goes to standard output.
-        summary: What is said of it, unless nobody wants to hear it; the time is added.
+        summary: Makes the summary, which is printed with the time unless --quiet is given.
         at_the_end: Whether the summary comes after the lines.
     """
     from .progress import shown
@@ -57,12 +57,12 @@ def perform(
     started = time.monotonic()
     with shown(args) as progress:
         report = operation(progress)
-    told = ""
+    text = ""
     if summary and not (args.quiet or args.json):
-        told = f"{summary(report)}, in {human_time(time.monotonic() - started)}"
-    show(args, report, lines, "" if at_the_end else told)
-    if at_the_end and told:
-        say(told)
+        text = f"{summary(report)}, in {human_time(time.monotonic() - started)}"
+    show(args, report, lines, "" if at_the_end else text)
+    if at_the_end and text:
+        say(text)
     return report
 
 
@@ -73,7 +73,7 @@ def show(args: argparse.Namespace, report: R, lines: Callable[[R], Sequence[str]
         args: The arguments.
         report: What an operation returned.
         lines: What goes to standard output.
-        summary: What is said before.
+        summary: The summary, printed first.
     """
     if args.json:
         result(report.to_json())

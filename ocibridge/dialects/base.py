@@ -178,7 +178,7 @@ class ManifestDialect(ABC):
         """The descriptor of a layer; `annotations` are those that all dialects write, to be added to."""
 
     def annotations(self, info: ModelInfo) -> dict[str, str]:
-        """Annotations of the manifest that carry metadata, beyond those that all dialects write."""
+        """Annotations of the manifest with metadata, beyond those that all dialects write."""
         return {}
 
 

@@ -36,7 +36,7 @@ class Format(ABC, Generic[R, W]):
         suffixes: What the names of its files end with, in lower case; a target that is named so is written in it.
         scheme: What the names of its models start with where they have no path: `ollama` for `ollama:NAME`.
         usage: How such a name is written, for help texts.
-        exact: Whether an archive can be carried whole (`--exact`).
+        exact: True if an archive can be stored whole (`--exact`).
         raw_files: Whether its files are blobs with digests of their own, so that an artifact has a raw layer for each
             unless the user wants tar.
         companion: Media type of the manifest that may be published with an artifact (`--also NAME`), if there is one.

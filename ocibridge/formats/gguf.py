@@ -360,8 +360,8 @@ class _Cursor:
         if size > ahead + self._left:
             raise self._short()
         self._window[:ahead] = self._window[self._pos : self._end]
-        room = memoryview(self._window)[ahead : ahead + self._left]
-        count = read_full(self._reader, room)
+        target = memoryview(self._window)[ahead : ahead + self._left]
+        count = read_full(self._reader, target)
         self._left -= count
         self._pos, self._end = 0, ahead + count
         if size > self._end:

@@ -48,7 +48,7 @@ class Stamp(NamedTuple):
 
 
 class Stamped:
-    """A base class of contents whose bytes can be told from others without reading them."""
+    """A base class of contents whose bytes can be identified without reading them."""
 
     __slots__ = ()
 

@@ -24,7 +24,7 @@ _ROWS = 500
 _VERSION = 2
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """One file of a layer, or the end of the layer.
 
     Attributes:
@@ -59,11 +59,11 @@ class Journal:
         self._path = path
         self._key = key
         self._lock = threading.Lock()
-        self._rows: list[Entry] = []
+        self._rows: list[JournalEntry] = []
         self._rows_of = ""
         self._unsaid = 0
         self._marks: dict[str, int] = {}
-        self._layers: dict[str, list[Entry]] = {}
+        self._layers: dict[str, list[JournalEntry]] = {}
         self._log = JsonLog(path)
         try:
             self.resumed = self._load(self._log.read(_LARGEST))
@@ -92,7 +92,7 @@ class Journal:
         """How many bytes of a file are written."""
         return self._marks.get(path, 0)
 
-    def add(self, layer: str, entry: Entry) -> None:
+    def add(self, layer: str, entry: JournalEntry) -> None:
         """A file of the layer (its digest) begins, and the one before it is whole; or the layer is."""
         with self._lock:
             if layer != self._rows_of:
@@ -105,7 +105,7 @@ class Journal:
                 self._flush()
             self._unsaid += entry.size + len(entry.gap or b"")
 
-    def entries(self, layer: str) -> list[Entry]:
+    def entries(self, layer: str) -> list[JournalEntry]:
         """What is known of a layer, in the order of its bytes."""
         return list(self._layers.get(layer, ()))
 
@@ -177,7 +177,7 @@ class Journal:
             self._layers.setdefault(str(fields["layer"]), []).extend(found)
 
 
-def _row(entry: Entry) -> list[object]:
+def _row(entry: JournalEntry) -> list[object]:
     """An entry as it is noted: path, size, and the other two where there is something to say."""
     row: list[object] = [entry.path, entry.size]
     if entry.gap is not None or entry.sha256:
@@ -187,8 +187,8 @@ def _row(entry: Entry) -> list[object]:
     return row
 
 
-def _entry(path: Any, size: Any, gap: Any = None, sha256: Any = None) -> Entry:
-    return Entry(
+def _entry(path: Any, size: Any, gap: Any = None, sha256: Any = None) -> JournalEntry:
+    return JournalEntry(
         None if gap is None else base64.b64decode(gap, validate=True),
         None if path is None else str(path).encode().decode(),  # no halves of characters
         _count(size),

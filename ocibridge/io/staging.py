@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets that grow in a hidden folder beside them, and appear whole or not at all.
+"""Targets that are written in a hidden folder next to them, and appear complete or not at all.
 
 What a killed process leaves in the folder is taken up by the next one that is to write the same.
 """
@@ -71,7 +71,7 @@ class StagingFolder:
         return self.journal is not None and self.journal.resumed
 
     def check_free_space(self, size: int) -> None:
-        """Refuse what finds no room: `size` bytes, less those that are there.
+        """Check the free space for `size` bytes, less those that are there.
 
         Raises:
             DestinationError: the disk has less.

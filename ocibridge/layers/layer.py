@@ -19,7 +19,7 @@ from .encoding import Encoding, compress, decompress
 from .tar import DIRECTORY, REGULAR, read_tar, tar_parts
 
 _AHEAD = 256 * KiB
-"""Bytes that are read ahead of the files of a tar layer; smaller files are in memory when their turn comes."""
+"""Bytes that are read ahead of the files of a tar layer; smaller files are in memory when they are read."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .storepool import StorePool
 if TYPE_CHECKING:
     from ..operations.artifacts import Fetched
     from ..operations.reports import ConvertReport
-    from .jobs.entry import Entry
+    from .jobs.entry import SyncEntry
 
 COMPANIONS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
 """What the tags of a model's companions have after its own."""
@@ -28,7 +28,7 @@ _CONCURRENCY = 2
 
 
 def translate(
-    entry: Entry, source: Reference, target: Reference, stores: StorePool, session: CopySession, progress: Progress
+    entry: SyncEntry, source: Reference, target: Reference, stores: StorePool, session: CopySession, progress: Progress
 ) -> ConvertReport:
     """Bring an artifact to the target in the dialect that the job asks for.
 
@@ -57,7 +57,7 @@ def translate(
 
 
 def publish_companions(
-    entry: Entry, target: Reference, stores: StorePool, session: CopySession, progress: Progress
+    entry: SyncEntry, target: Reference, stores: StorePool, session: CopySession, progress: Progress
 ) -> list[str]:
     """Publish the companions that the job names for an artifact that the target has received.
 

@@ -15,7 +15,7 @@ from ..errors import NetworkError, UsageError
 
 WORKERS = 16
 """Tags that are looked at or worked on at the same time unless somebody says otherwise. A registry that has several
-requests to answer needs less of its processor for each; beyond this many, little is won."""
+requests to serve needs less of its processor for each; beyond this many, little is won."""
 EXECUTORS = ("threads", "processes", "dask")
 _AHEAD = 4
 """Tasks per worker that are handed out at once: enough that none waits, few enough that an end comes soon."""

@@ -12,7 +12,7 @@ from ..errors import OcibridgeError, UsageError
 from .jobs.schedule import next_run
 
 if TYPE_CHECKING:
-    from .jobs.entry import Entry
+    from .jobs.entry import SyncEntry
     from .jobs.job import Job
 
 _NAP = 60.0
@@ -72,5 +72,5 @@ def follow(
         ready = frozenset(number for number, moment in waiting.items() if moment <= clock())
 
 
-def _next(entry: Entry, after: datetime) -> datetime | None:
+def _next(entry: SyncEntry, after: datetime) -> datetime | None:
     return next_run(after, interval=entry.interval, schedule=entry.schedule)

@@ -125,13 +125,13 @@ class MirrorJournal:
     def read(path: Path) -> Known:
         """What `known_in` is asked of; empty where there is no such file."""
         try:
-            return _Notes(path.read_bytes().split(b"\n")[:-1]).done
+            return _JournalRecords(path.read_bytes().split(b"\n")[:-1]).done
         except OSError:
             return {}
 
     def _load(self, log: JsonLog) -> None:
         lines = log.read()
-        notes = _Notes(lines)
+        notes = _JournalRecords(lines)
         self._done = notes.done
         if not notes.ended:
             self.unfinished, self.blobs = frozenset(notes.seen), frozenset(notes.blobs)
@@ -146,7 +146,7 @@ class MirrorJournal:
         log.append({"end": True})
 
 
-class _Notes:
+class _JournalRecords:
     """The lines of a journal, read; what cannot be understood is passed over."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:

@@ -18,7 +18,7 @@ from .executors import WORKERS, each_done
 from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .options import MirrorOptions
-from .prune import Place, plan_prune
+from .prune import PruneTarget, plan_prune
 from .reports import Failure, MirrorPlan, PlannedItem
 from .storepool import StorePool
 from .units import Expansion, expand
@@ -99,7 +99,7 @@ def mirror_plan(
     )
 
 
-def places_of(job: Job, work: Expansion) -> list[Place]:
+def places_of(job: Job, work: Expansion) -> list[PruneTarget]:
     """The repositories that are pruned, with all that any entry of the job brings to them."""
     expected: dict[str, set[str]] = defaultdict(set)
     backups: dict[str, set[str]] = defaultdict(set)
@@ -107,17 +107,17 @@ def places_of(job: Job, work: Expansion) -> list[Place]:
         entry = job.entries[group.entry]
         expected[group.target.name] |= group.tags
         backups[group.target.name] |= {each for each in (entry.backup, entry.prune.backup) if each}
-    found: dict[str, Place] = {}
+    found: dict[str, PruneTarget] = {}
     for group in work.groups:
         entry = job.entries[group.entry]
         if group.mine and entry.prune is not None and entry.prune.enabled:
             name = group.target.name
-            place = Place(group.entry, entry, group.target, frozenset(expected[name]), frozenset(backups[name]))
+            place = PruneTarget(group.entry, entry, group.target, frozenset(expected[name]), frozenset(backups[name]))
             found.setdefault(name, place)
     return list(found.values())
 
 
-def pruning(places: Sequence[Place], failed: set[str], pool: StorePool) -> list[PlannedItem]:
+def pruning(places: Sequence[PruneTarget], failed: set[str], pool: StorePool) -> list[PlannedItem]:
     """What is pruned, and what is kept; nothing is pruned where not everything was brought in sync."""
     found: list[PlannedItem] = []
     for place in places:

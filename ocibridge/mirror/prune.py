@@ -25,14 +25,14 @@ from .storepool import StorePool
 from .work import backup_tag, failure
 
 if TYPE_CHECKING:
-    from .jobs.entry import Entry
+    from .jobs.entry import SyncEntry
 
 _UNSUPPORTED = (400, 405, 501)
 """How registries say that they cannot delete manifests."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PruneTarget:
     """A repository that a job keeps in sync, and prunes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place:
     """
 
     number: int
-    entry: Entry
+    entry: SyncEntry
     target: Reference
     expected: frozenset[str]
     backups: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Place:
 DRY_RUN = "dry run: it is deleted with 'dryRun: false'"
 
 
-def plan_prune(place: Place, pool: StorePool) -> list[PlannedItem]:
+def plan_prune(place: PruneTarget, pool: StorePool) -> list[PlannedItem]:
     """What would be deleted, and what is kept though the job does not bring it.
 
     Raises:
@@ -109,12 +109,12 @@ def _still(
         return _kept(item, f"its tags cannot be read: {exc.message}")
 
 
-def prune(items: Sequence[PlannedItem], job_entries: Sequence[Entry], pool: StorePool) -> list[MirrorItem]:
+def prune(items: Sequence[PlannedItem], job_entries: Sequence[SyncEntry], pool: StorePool) -> list[MirrorItem]:
     """Delete what a plan says; what has changed since then is kept."""
     return [_pruned(item, job_entries[item.entry], pool) for item in items]
 
 
-def _is_extra(tag: str, place: Place) -> bool:
+def _is_extra(tag: str, place: PruneTarget) -> bool:
     if tag in place.expected or is_digest_tag(tag):
         return False
     if any(tag.endswith(suffix) and tag.removesuffix(suffix) in place.expected for suffix in COMPANIONS):
@@ -128,7 +128,7 @@ def _made_by(template: str, tag: str) -> bool:
     return re.fullmatch(f"{re.escape(before)}.+{re.escape(after)}", tag) is not None if "{tag}" in template else False
 
 
-def _planned(place: Place, tag: str, store: Store) -> PlannedItem:
+def _planned(place: PruneTarget, tag: str, store: Store) -> PlannedItem:
     found = store.head(tag)
     return PlannedItem(
         entry=place.number,
@@ -181,7 +181,7 @@ def _checked(item: PlannedItem, stay: Mapping[str, str], store: Store) -> Planne
     return item
 
 
-def _pruned(item: PlannedItem, entry: Entry, pool: StorePool) -> MirrorItem:
+def _pruned(item: PlannedItem, entry: SyncEntry, pool: StorePool) -> MirrorItem:
     started, clock = time.time(), time.monotonic()
     done = MirrorItem(
         entry=item.entry, outcome="kept", source=None, target=item.target, digest=item.digest, reason=item.reason
@@ -195,7 +195,7 @@ def _pruned(item: PlannedItem, entry: Entry, pool: StorePool) -> MirrorItem:
     return done.model_copy(update={"started": started, "seconds": time.monotonic() - clock})
 
 
-def _delete(item: PlannedItem, entry: Entry, pool: StorePool) -> str | None:
+def _delete(item: PlannedItem, entry: SyncEntry, pool: StorePool) -> str | None:
     """Delete a tag; why it is kept, if it is."""
     target = parse_reference(item.target)
     store = pool.store(target)

@@ -110,7 +110,7 @@ class _Run:
                 work = _planned(plan, self._options)
             for item in work.failures:
                 self._add(-1, item)
-            units = [(number, self._told(unit)) for number, unit in enumerate(work.units)]
+            units = [(number, self._with_journal(unit)) for number, unit in enumerate(work.units)]
             self._progress.plan("mirroring", len(units), 0)
             if executor is None:
                 with ThreadPoolExecutor(self._workers, thread_name_prefix="ocibridge-mirror") as pool:
@@ -127,7 +127,7 @@ class _Run:
             worker.close()
         return self._report(started, time.monotonic() - clock, warnings)
 
-    def _told(self, unit: Unit) -> Unit:
+    def _with_journal(self, unit: Unit) -> Unit:
         known = self._journal.known(unit.target, self._ways[unit.entry])
         return replace(unit, known=known, full=self._options.full)
 

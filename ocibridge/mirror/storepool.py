@@ -26,7 +26,7 @@ class StorePool:
         job: Says how each host is reached.
 
     Example:
-        >>> with StorePool(job) as sites:  # doctest: +SKIP
+        >>> with StorePool(job) as pool:  # doctest: +SKIP
         ...     pool.store(parse_reference("localhost:5000/models/digits")).tags()
     """
 
@@ -35,7 +35,7 @@ class StorePool:
         self._stack = ExitStack()
         self._hosts = self._stack.enter_context(Hosts())
         self._stores: dict[str, Store] = {}
-        self._told: set[str] = set()
+        self._returned: set[str] = set()
         self._lock = threading.Lock()
 
     def store(self, reference: Reference, *, create: bool = False) -> Store:
@@ -75,8 +75,8 @@ class StorePool:
         """Warnings that no earlier call returned."""
         found = self.warnings()
         with self._lock:
-            new = [text for text in found if text not in self._told]
-            self._told.update(new)
+            new = [text for text in found if text not in self._returned]
+            self._returned.update(new)
         return new
 
     def interrupt(self) -> None:

@@ -20,7 +20,7 @@ from .storepool import StorePool
 from .work import Unit, failure
 
 if TYPE_CHECKING:
-    from .jobs.entry import Entry
+    from .jobs.entry import SyncEntry
     from .jobs.job import Job
 
 LISTINGS = 8
@@ -28,7 +28,7 @@ LISTINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TagGroup:
     """What one entry brings from one repository to another.
 
     Attributes:
@@ -56,13 +56,13 @@ class Expansion:
     """
 
     units: tuple[Unit, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[TagGroup, ...] = ()
     failures: tuple[MirrorItem, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _SourceTags:
     """The tags of one repository that an entry brings to another."""
 
     number: int
@@ -81,13 +81,13 @@ def expand(
 
     Args:
         job: The job.
-        sites: Where its sources are.
+        pool: Stores of its sources.
         shard: The part of it that is wanted; None is all of it.
         entries: Numbers of the entries that are wanted; None is all of them.
         listed: Called with all tags of each listed source, so that they are not listed again.
     """
     units: list[Unit] = []
-    groups: list[Group] = []
+    groups: list[TagGroup] = []
     failures: list[MirrorItem] = []
     warnings: list[str] = []
     # Who deletes has to know what the other entries bring.
@@ -108,21 +108,21 @@ def expand(
             units += [_unit(found, tag) for tag in mine]
             # Tags of other shards may be under way: only who has a repository whole may delete in it.
             whole = wanted and (shard is None or (entry.type == "registry" and shard.has(target.name)))
-            groups.append(Group(number, target, frozenset(_target_tag(found, tag) for tag in found.tags), whole))
+            groups.append(TagGroup(number, target, frozenset(_target_tag(found, tag) for tag in found.tags), whole))
     return Expansion(_once(units), tuple(groups), tuple(failures), tuple(warnings))
 
 
 def _listings(
-    number: int, entry: Entry, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]
-) -> list[_Listing | MirrorItem]:
+    number: int, entry: SyncEntry, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]
+) -> list[_SourceTags | MirrorItem]:
     try:
         pairs = _pairs(entry, pool)
     except OcibridgeError as exc:
         return [_failed(number, str(entry.source), str(entry.target), exc)]
 
-    def look(each: Pair) -> _Listing | MirrorItem:
+    def look(each: Pair) -> _SourceTags | MirrorItem:
         try:
-            return _Listing(number, each, tuple(_tags(entry, each, pool, listed)))
+            return _SourceTags(number, each, tuple(_tags(entry, each, pool, listed)))
         except OcibridgeError as exc:
             return _failed(number, str(each.source), str(each.target), exc)
 
@@ -132,7 +132,7 @@ def _listings(
         return list(threads.map(look, pairs))
 
 
-def _pairs(entry: Entry, pool: StorePool) -> list[Pair]:
+def _pairs(entry: SyncEntry, pool: StorePool) -> list[Pair]:
     if not isinstance(entry.source, RegistryPlace):
         return [pair(entry)]
     place = entry.source
@@ -142,7 +142,7 @@ def _pairs(entry: Entry, pool: StorePool) -> list[Pair]:
     return [pair(entry, name) for name in select_repositories(entry, below)]
 
 
-def _tags(entry: Entry, each: Pair, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
+def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
     """What is copied: tags, or the digest of an entry that names one."""
     source = each.source
     if entry.type == "image":
@@ -168,13 +168,13 @@ def _tags(entry: Entry, each: Pair, pool: StorePool, listed: Callable[[Store, Se
     return list(chosen | dict.fromkeys(companions))
 
 
-def _unit(found: _Listing, tag: str) -> Unit:
+def _unit(found: _SourceTags, tag: str) -> Unit:
     source = found.pair.source.pinned(tag) if ":" in tag else found.pair.source.at(tag, found.pair.source.digest)
     target = found.pair.target.at(_target_tag(found, tag))
     return Unit(found.number, str(source), str(target))
 
 
-def _target_tag(found: _Listing, tag: str) -> str:
+def _target_tag(found: _SourceTags, tag: str) -> str:
     """The tag at the target, which an entry of type `image` may name otherwise."""
     given = found.pair.target.tag
     if given is None:
@@ -183,7 +183,7 @@ def _target_tag(found: _Listing, tag: str) -> str:
     return given + suffix
 
 
-def _is_mine(entry: Entry, target: Reference, tag: str, shard: Shard | None) -> bool:
+def _is_mine(entry: SyncEntry, target: Reference, tag: str, shard: Shard | None) -> bool:
     """Repositories stay together where there are many of them, as their tags share blobs; and a model's companions."""
     if shard is None:
         return True

@@ -14,7 +14,7 @@ from ..oci import Descriptor, Reference, parse_reference
 from ..operations.reports import Moves
 from ..stores.base import Store
 from ..transfer import Progress, Task
-from ..transfer.copygraph import CopyOptions, GraphCopier
+from ..transfer.copygraph import GraphCopier, GraphOptions
 from ..transfer.graph import Node, read_node
 from ..transfer.progress import Within
 from ..transfer.session import CopySession
@@ -26,7 +26,7 @@ from .reports import IN_SYNC, Failure, MirrorItem, PlannedItem
 from .storepool import StorePool
 
 if TYPE_CHECKING:
-    from .jobs.entry import Entry
+    from .jobs.entry import SyncEntry
     from .jobs.job import Job
 
 ROUNDS = 3
@@ -43,7 +43,7 @@ class Unit:
         entry: Number of the `sync` entry, from 0.
         source: Reference with tag or digest.
         target: Reference with tag.
-        digest: What the target shall get; None is what the source has when its turn comes.
+        digest: Digest to copy; None resolves the tag when it is copied.
         replaces: What the target had when that was planned; None is nothing, or not planned.
         known: Digests at source and target that the tag had when all below it was known to be there.
         full: Whether the target is asked for every blob.
@@ -63,7 +63,7 @@ class _Case:
     """A unit, and what the two sides say."""
 
     unit: Unit
-    entry: Entry
+    entry: SyncEntry
     source: Reference
     target: Reference
     digest: str
@@ -291,7 +291,7 @@ class Worker:
 
     def _copier(self, case: _Case) -> GraphCopier:
         entry = case.entry
-        options = CopyOptions(
+        options = GraphOptions(
             platforms=tuple(entry.platforms),
             referrers=entry.referrers,
             referrer_types=tuple(entry.referrer_types),
@@ -318,7 +318,7 @@ def failure(exc: OcibridgeError) -> Failure:
     return Failure(type=type(exc).__name__, message=exc.message, hint=exc.hint)
 
 
-def way_of(entry: Entry) -> str:
+def way_of(entry: SyncEntry) -> str:
     """What stands in a journal for all that decides what has to be there below a tag, and in which form."""
     parts = (entry.platforms, entry.referrers, entry.referrer_types, entry.digest_tags, entry.also, entry.dialect)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

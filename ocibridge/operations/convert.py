@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`convert`: any box or artifact becomes any other; between artifacts, in another dialect."""
+"""`convert`: from any format or artifact to any other; between artifacts, to another dialect."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def convert(
     registry: RegistryOptions | None = None,
     progress: Progress | None = None,
 ) -> ConvertReport | PullReport | RewriteReport:
-    """Make another box or artifact of a model, where that can hold it.
+    """Convert a model to another format or artifact, if that can hold it.
 
-    A box to a reference is a `push`, a reference to a box is a `pull`; from box to box no store is between. From
-    reference to reference, where the other dialect has a name for every layer as it is, no layer changes, and none
+    From a path to a reference this is a `push`, from a reference to a path a `pull`; between paths, no store is used.
+    Between references, if the other dialect has a name for every layer as it is, no layer changes, and none
     moves that the target has already: within one repository only config and manifest are new, within one registry
     blobs are mounted. Raw layers become tar layers for the draft, which has no others; they stream from store to store,
     once where the target has nothing yet, else once to be hashed and once to be sent.

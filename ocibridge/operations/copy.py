@@ -15,8 +15,7 @@ from ..stores.missing import naming_tags
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress
-from ..transfer.copygraph import CopyOptions as GraphOptions
-from ..transfer.copygraph import CopyResult, GraphCopier
+from ..transfer.copygraph import CopyResult, GraphCopier, GraphOptions
 from ..transfer.graph import Node, read_node
 from ..transfer.session import CopySession
 from .options import CopyOptions

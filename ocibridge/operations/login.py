@@ -61,7 +61,7 @@ def login(host: str, username: str, password: str, *, registry: RegistryOptions 
         registry: TLS, and which file to store in.
 
     Returns:
-        Whether the registry asked for them; one that answers to everybody has proven nothing.
+        True if the registry required them; one that needs no login has proven nothing.
 
     Raises:
         UsageError: the host is none; see `check_host`.

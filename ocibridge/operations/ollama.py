@@ -20,7 +20,7 @@ from .reports import AlsoReport
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class OllamaCompanion:
     """The model's own manifest, to be published with the artifact.
 
     Attributes:
@@ -38,7 +38,7 @@ class Companion:
         return AlsoReport(kind="ollama", reference=str(self.reference), digest=done.manifest.digest)
 
 
-def companion(model: Model, target: Reference) -> Companion:
+def companion(model: Model, target: Reference) -> OllamaCompanion:
     """What `--also ollama` publishes: the original manifest, as `<tag>-ollama` in the same repository.
 
     Raises:
@@ -47,12 +47,12 @@ def companion(model: Model, target: Reference) -> Companion:
     """
     ollama = format_named("ollama")
     assert ollama
-    return Companion(
+    return OllamaCompanion(
         ollama.companion_manifest(model), parse_reference(f"{target.name}:{target.version}{OLLAMA_SUFFIX}")
     )
 
 
-def stored_companion(fetched: Fetched, store: Store, target: Reference) -> Companion:
+def stored_companion(fetched: Fetched, store: Store, target: Reference) -> OllamaCompanion:
     """The Ollama companion of an artifact in a store, as `--also ollama` publishes it.
 
     Raises:

@@ -31,7 +31,7 @@ from .sources import Source, mount_places, open_source, reading_of, source_of
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
     from .image import ImageCompanion
-    from .ollama import Companion
+    from .ollama import OllamaCompanion
 
 
 def push(
@@ -97,7 +97,7 @@ def push(
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
         model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
-        beside = _ollama_companion(model, reference) if "ollama" in options.also else None
+        ollama = _ollama_companion(model, reference) if "ollama" in options.also else None
         plan = plan_manifest(model, planned)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
         notes = settings.cache_dir() if options.cache else None
@@ -115,7 +115,7 @@ def push(
             cache=digests,
             known=partial(stored_layers, store, reference),
         )
-        extra = [beside.publish(store, session)] if beside else []
+        extra = [ollama.publish(store, session)] if ollama else []
         if image:
             near = {} if home else {file.path: file.content for file in model.files}
             extra.append(
@@ -164,7 +164,7 @@ def _whole(source: Source, options: PushOptions) -> Layers:
     return Layers(options.layers or Layers.RAW_FILES)
 
 
-def _ollama_companion(model: Model, reference: Reference) -> Companion:
+def _ollama_companion(model: Model, reference: Reference) -> OllamaCompanion:
     from .ollama import companion
 
     return companion(model, reference)
@@ -176,7 +176,7 @@ def _image_companion(options: PushOptions, reference: Reference) -> ImageCompani
 
         return companion_of(reference, options.platforms or settings.PLATFORMS)
     if options.platforms is not None:
-        raise UsageError("--platform is for an image beside the artifact", hint="add --also image, or leave it out")
+        raise UsageError("--platform is for the companion image", hint="add --also image, or leave it out")
     return None
 
 

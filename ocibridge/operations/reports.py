@@ -152,7 +152,7 @@ class ConvertReport(Report):
     """Result of `convert`."""
 
     source: str = Field(description="pinned reference, or path, of what was read")
-    source_dialect: str | None = Field(description="null where the source was a box")
+    source_dialect: str | None = Field(description="null if the source was a path")
     reference: str = Field(description="pinned reference of what was written")
     digest: Digest = Field(description="digest of the manifest written")
     tag: str | None
@@ -191,7 +191,7 @@ class CopyReport(Moves, Copied):
 
 
 class RewriteReport(Report):
-    """Result of `convert` from a box on disk to another box on disk."""
+    """Result of `convert` from a path to a path."""
 
     source: str
     source_format: str

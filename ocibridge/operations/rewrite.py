@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one box on disk to another, without a store between."""
+"""Conversion from format to format on disk, without a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rewrite(
     registry: RegistryOptions | None = None,
     progress: Progress | None = None,
 ) -> RewriteReport:
-    """Write the model in one box as another box; see `convert`, which calls this.
+    """Write a model on disk in another format; see `convert`, which calls this.
 
     Args:
         source: As for `push`.

@@ -77,14 +77,14 @@ class ArchiveWriter:
         """The file that is being written, where it is one."""
         return self._file.temporary
 
-    def room_ahead(self) -> int:
+    def bytes_left_over(self) -> int:
         """Bytes that an earlier writer has left behind what is written so far."""
         return self._file.ahead(sys.maxsize).size
 
     def need(self, sizes: Iterable[int]) -> None:
         """Check the free space for blobs of these sizes; see `check_free_space`."""
         size = sum(BLOCK + each + -each % BLOCK for each in sizes)
-        check_free_space(self._path.absolute().parent, str(self._path), size, self.room_ahead())
+        check_free_space(self._path.absolute().parent, str(self._path), size, self.bytes_left_over())
 
     def add(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
         """Append a blob; one that is there is left alone.

@@ -143,11 +143,11 @@ class Volumes:
 
 def _hash(content: Content, on_bytes: ByteCount) -> str:
     digest = hashlib.sha256()
-    with content.open() as reader, BackgroundHasher(thread=content.size > LEAST_SIZE) as beside:
+    with content.open() as reader, BackgroundHasher(thread=content.size > LEAST_SIZE) as hasher:
         for piece in read_pieces(reader, content.size):
-            beside.update(digest, piece)
+            hasher.update(digest, piece)
             on_bytes(len(piece))
-            beside.wait(left=1)
+            hasher.wait(left=1)
     return digest.hexdigest()
 
 

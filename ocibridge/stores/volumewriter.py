@@ -140,13 +140,13 @@ class VolumeWriter:
         """
         view = memoryview(data)
         while view:
-            room = len(view) if self._size is None else self._size - self._file.size
-            if not room:
+            space = len(view) if self._size is None else self._size - self._file.size
+            if not space:
                 # Of many volumes, few are open at once.
                 self._file.sync(close=True)
                 self._file = self._next()
                 continue
-            piece, view = view[:room], view[room:]
+            piece, view = view[:space], view[space:]
             same = self._file.pass_over(piece)
             self.kept += same
             if same < len(piece):

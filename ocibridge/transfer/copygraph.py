@@ -29,7 +29,7 @@ _PHASE = "copying"
 
 
 @dataclass(frozen=True, slots=True)
-class CopyOptions:
+class GraphOptions:
     """What belongs to a copy.
 
     Attributes:
@@ -101,13 +101,13 @@ class GraphCopier:
         self,
         source: Store,
         target: Store,
-        options: CopyOptions | None = None,
+        options: GraphOptions | None = None,
         session: CopySession | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.source = source
         self.target = target
-        self.options = options or CopyOptions()
+        self.options = options or GraphOptions()
         self.session = session or CopySession()
         self.progress = progress or Progress()
 
@@ -150,7 +150,7 @@ class GraphCopier:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _CopyCounts:
     counts: Counter[str] = field(default_factory=Counter)
     tags: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -199,7 +199,7 @@ class _Copy:
         )
         self._new = self._session.is_new(self._target)
         self._key = replace(self._options, full=False, concurrency=0, before=None)
-        self._tally = _Tally()
+        self._tally = _CopyCounts()
         self._done: set[str] = set()
         self._blobs: set[str] = set()
         self._pushed: set[str] = set()

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from ..formats.base import Sink
 from ..io.content import BytesContent, Concatenation, Content, FileContent
-from ..io.journal import MARK, Entry, Journal
+from ..io.journal import MARK, Journal, JournalEntry
 from ..io.readers import ByteCount, HashingReader, JoinedReader, ProgressReader, Reader, chunks
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..layers.tar import tar_gap
@@ -47,7 +47,7 @@ class LayerResume:
         self._passed = 0
         self._gap_bytes = 0
         self.prefix: Content | None = None
-        self.files: list[tuple[Entry, Content]] = []
+        self.files: list[tuple[JournalEntry, Content]] = []
         if layer.encoding.compressed:
             self.files = self._complete_files(sink)
             if not self.files:
@@ -87,23 +87,23 @@ class LayerResume:
         gaps = bytearray()
         before = 0
 
-        def record(entry: Entry) -> None:
+        def record(entry: JournalEntry) -> None:
             self._record(entry if self._gap(before, entry) == gaps else entry._replace(gap=bytes(gaps)))
             gaps.clear()
 
         for file in self._unpacked(source, limits, gaps):
-            record(Entry(None, file.path, file.size))
+            record(JournalEntry(None, file.path, file.size))
             before = file.size
             yield file
-        record(Entry(None))
+        record(JournalEntry(None))
 
     def _compressed(self, source: Reader, limits: Limits) -> Iterator[UnpackedFile]:
         """The bytes cannot be put together again from the files: each file is journalled when it is whole."""
         for file in self._unpacked(source, limits):
             hashed = HashingReader(file.reader)
             yield file._replace(reader=hashed)
-            self._record(Entry(None, file.path, file.size, hashed.hash.hexdigest()))
-        self._record(Entry(None))
+            self._record(JournalEntry(None, file.path, file.size, hashed.hash.hexdigest()))
+        self._record(JournalEntry(None))
 
     def _unpacked(self, source: Reader, limits: Limits, gaps: bytearray | None = None) -> Iterator[UnpackedFile]:
         yield from unpack(self._layer, source, limits, gaps)
@@ -132,7 +132,7 @@ class LayerResume:
                 yield UnpackedFile(str(entry.path), entry.size, reader, entry.sha256)
         on_bytes(self._layer.descriptor.size)
 
-    def _record(self, entry: Entry) -> None:
+    def _record(self, entry: JournalEntry) -> None:
         """The file before is whole, and this one begins (or, in a compressed layer, is whole too); or the layer is."""
         self._gap_bytes += len(entry.gap or b"")
         # What is replayed is in the journal already; a layer with too many headers is not worth a journal of its own.
@@ -177,14 +177,14 @@ class LayerResume:
         made = Concatenation(parts)
         return made if 0 < made.size <= self._layer.descriptor.size else None
 
-    def _gap(self, before: int, entry: Entry) -> bytes:
+    def _gap(self, before: int, entry: JournalEntry) -> bytes:
         """What is between a file of `before` bytes and the one of `entry`."""
         if entry.gap is not None:
             return entry.gap
         tar = self._layer.encoding is Encoding.TAR
         return tar_gap(before, entry.path and self._layer.prefix + entry.path, entry.size) if tar else b""
 
-    def _complete_files(self, sink: Sink) -> list[tuple[Entry, Content]]:
+    def _complete_files(self, sink: Sink) -> list[tuple[JournalEntry, Content]]:
         if not self._journalled or self._journalled[-1].path is not None:
             return []
         found = []

@@ -18,7 +18,7 @@ from .companions import FoundImage, find_image
 from .documents import Documents, ManifestOrIndex
 from .options import RUNTIMES, VolumeCheckOptions
 from .predict import predict
-from .reports import Companion, Prediction, VolumeCheckReport
+from .reports import CompanionImage, Prediction, VolumeCheckReport
 from .runtimes import IMAGE_CONFIG, Runtime, parse_runtime
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ def is_artifact(manifest: Manifest) -> bool:
 
 def _companion(
     documents: Documents, named: Reference, related: FoundImage, runtimes: Sequence[Runtime], platform: str, read: bool
-) -> Companion:
+) -> CompanionImage:
     image = related.image
     assert image is not None
     found = [predict(documents, image, each, platform, read) for each in runtimes]
-    return Companion(
+    return CompanionImage(
         reference=str(named.pinned(image.descriptor.digest)),
         tag=related.tag,
         platforms=platforms_of(image),
@@ -137,7 +137,9 @@ def platforms_of(found: ManifestOrIndex) -> list[str]:
     ]
 
 
-def _repaired(found: Prediction, named: Reference, top: ManifestOrIndex, companion: Companion | None) -> Prediction:
+def _repaired(
+    found: Prediction, named: Reference, top: ManifestOrIndex, companion: CompanionImage | None
+) -> Prediction:
     """Add the command that repairs the artifact, if there is one."""
     if found.verdict == "mounts":
         return found

@@ -56,7 +56,7 @@ class Prediction(Report):
         return self.verdict == "mounts" and self.image_volumes
 
 
-class Companion(Report):
+class CompanionImage(Report):
     """Companion image of an artifact."""
 
     reference: str = Field(description="pinned reference that a pod has to name")
@@ -72,7 +72,7 @@ class VolumeCheckReport(Report):
     kind: str = Field(description="kind of the artifact, in a few words")
     ok: bool = Field(description="whether a pod that names it sees the model, with each of the runtimes")
     runtimes: list[Prediction]
-    companion: Companion | None
+    companion: CompanionImage | None
     warnings: list[str]
 
 

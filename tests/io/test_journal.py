@@ -11,10 +11,15 @@ import pytest
 
 from ocibridge.errors import DestinationError
 from ocibridge.io import journal as module
-from ocibridge.io.journal import MARK, Entry, Journal
+from ocibridge.io.journal import MARK, Journal, JournalEntry
 
 LAYER = "sha256:" + "1" * 64
-ENTRIES = [Entry(b"\0header\xff", "a", 5), Entry(None, "ü/b", 7, "0" * 64), Entry(None, "c", 1), Entry(b"end")]
+ENTRIES = [
+    JournalEntry(b"\0header\xff", "a", 5),
+    JournalEntry(None, "ü/b", 7, "0" * 64),
+    JournalEntry(None, "c", 1),
+    JournalEntry(b"end"),
+]
 
 
 @contextmanager
@@ -128,7 +133,7 @@ def test_files_of_a_shared_layer_are_noted_as_they_come(tmp_path: Path) -> None:
     """A killed process loses no more than one mark of bytes, however small its notes are."""
     with opened(tmp_path / "journal") as journal:
         for number in range(8):
-            journal.add(LAYER, Entry(b"", str(number), MARK // 2))
+            journal.add(LAYER, JournalEntry(b"", str(number), MARK // 2))
         with opened(tmp_path / "journal") as later:
             assert len(later.entries(LAYER)) >= 6
 
@@ -136,8 +141,8 @@ def test_files_of_a_shared_layer_are_noted_as_they_come(tmp_path: Path) -> None:
 def test_many_small_files_take_few_lines(tmp_path: Path) -> None:
     with opened(tmp_path / "journal") as journal:
         for number in range(2000):
-            journal.add(LAYER, Entry(None, f"folder/{number}", 4096))
-        journal.add(LAYER, Entry(None))
+            journal.add(LAYER, JournalEntry(None, f"folder/{number}", 4096))
+        journal.add(LAYER, JournalEntry(None))
     data = (tmp_path / "journal").read_bytes()
     assert data.count(b"\n") < 20
     assert len(data) < 2000 * 32
@@ -148,7 +153,7 @@ def test_many_small_files_take_few_lines(tmp_path: Path) -> None:
 def test_two_layers_that_arrive_at_once(tmp_path: Path) -> None:
     with opened(tmp_path / "journal") as journal:
         for number in range(9):
-            journal.add(str(number % 2), Entry(None, str(number), number))
+            journal.add(str(number % 2), JournalEntry(None, str(number), number))
         journal.flush()
     with opened(tmp_path / "journal") as journal:
         assert [[entry.size for entry in journal.entries(layer)] for layer in "01"] == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.mirror.jobs.entry import Entry
+from ocibridge.mirror.jobs.entry import SyncEntry
 from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.jobs.yamlfile import YamlError
 
@@ -27,7 +27,7 @@ def load(folder: Path, text: str) -> Job:
     return Job.load(path)
 
 
-def entry(folder: Path, rest: str = "", text: str = SYNC) -> Entry:
+def entry(folder: Path, rest: str = "", text: str = SYNC) -> SyncEntry:
     """The first entry of a job, to which lines are added."""
     return load(folder, text + "".join(f"    {line}\n" for line in rest.splitlines())).entries[0]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocibridge.mirror.jobs.entry import Entry
+from ocibridge.mirror.jobs.entry import SyncEntry
 from ocibridge.mirror.jobs.filters import (
     Pair,
     Traits,
@@ -71,7 +71,7 @@ PARTS = ("allow: ['[a0-9].*']", "deny: ['.*1']", "semverRange: ['<2']")
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> list[SyncEntry]:
     """Entries with each of the parts, with all in one set, and with a set for each."""
     folder = tmp_path_factory.mktemp("job")
     rests = [f"tags: {{{part}}}" for part in PARTS] + [f"tags: {{{', '.join(PARTS)}}}"]
@@ -80,7 +80,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
 
 
 @given(tags=st.lists(st.from_regex(r"[a-c0-2_][a-c0-2.\-]{0,4}", fullmatch=True)))
-def test_a_set_chooses_what_all_its_parts_choose(chosen: list[Entry], tags: list[str]) -> None:
+def test_a_set_chooses_what_all_its_parts_choose(chosen: list[SyncEntry], tags: list[str]) -> None:
     *single, whole, several = (set(select_tags(each, tags)) for each in chosen)
     assert whole == set.intersection(*single)
     assert several == set.union(*single)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ocibridge.errors import LimitError
 from ocibridge.mirror.jobs import yamlfile
-from ocibridge.mirror.jobs.yamlfile import Place, YamlError, YamlFile, dotted, read_yaml
+from ocibridge.mirror.jobs.yamlfile import Position, YamlError, YamlFile, dotted, read_yaml
 
 QUOTE = "check the indentation here, and quote texts with special characters"
 
@@ -71,9 +71,9 @@ def test_what_has_no_value_is_left_out(tmp_path: Path) -> None:
 
 def test_where_things_are(tmp_path: Path) -> None:
     file = read(tmp_path, "a:\n  - b: 1\n    'c d': [x, y]\ne:\n")
-    assert file.places["a", 0, "b"] == Place(2, 8, "1")
-    assert file.places["a", 0, "c d", 1] == Place(3, 16, "y")
-    assert file.keys["a", 0, "c d"] == Place(3, 5, "c d")
+    assert file.places["a", 0, "b"] == Position(2, 8, "1")
+    assert file.places["a", 0, "c d", 1] == Position(3, 16, "y")
+    assert file.keys["a", 0, "c d"] == Position(3, 5, "c d")
     assert file.at(("a", 0, "c d", 1)) == f"{tmp_path}/f.yaml:3:16: a[0].'c d'[1]: "
     assert file.at(("a", 0, "nowhere")) == f"{tmp_path}/f.yaml:2:5: a[0].nowhere: "
     assert file.at(("e",), name=True) == f"{tmp_path}/f.yaml:4:1: e: "
@@ -102,8 +102,8 @@ again: *two
     assert file.value["own"] == {"a": 1, "b": 1, "c": 3}
     assert file.value["last"] == {"a": 1, "b": 4}
     assert file.value["again"] == {"b": 2, "c": 2}
-    assert file.places["own", "a"] == Place(1, 15, "1")
-    assert file.places["own", "c"] == Place(5, 6, "3")
+    assert file.places["own", "a"] == Position(1, 15, "1")
+    assert file.places["own", "c"] == Position(5, 6, "3")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ocibridge.stores.archivewriter import ArchiveWriter
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryOptions, RegistryStore, Retry
-from ocibridge.transfer.copygraph import CopyOptions, CopyResult, GraphCopier
+from ocibridge.transfer.copygraph import CopyResult, GraphCopier, GraphOptions
 from ocibridge.transfer.graph import Node
 from ocibridge.transfer.session import CopySession
 
@@ -28,8 +28,8 @@ from ..stores.samples import sample
 from .conftest import MakeStore
 from .graphs import Logged, on, push_index, referrer
 
-ONE = CopyOptions(concurrency=1)
-BARE = CopyOptions(concurrency=1, referrers=False)
+ONE = GraphOptions(concurrency=1)
+BARE = GraphOptions(concurrency=1, referrers=False)
 
 
 def moved(copied: CopyResult) -> tuple[int, int, int, int]:
@@ -244,7 +244,7 @@ def test_chosen_platforms_make_a_sparse_index(source: RegistryStore, target: Reg
     index = push_index(
         source, [on(one.push(source, None), "linux/amd64"), on(two.push(source, None), "linux/arm64")], "v1"
     )
-    options = CopyOptions(platforms=("linux/arm64",))
+    options = GraphOptions(platforms=("linux/arm64",))
     layout = LayoutStore(tmp_path / "layout", create=True)
     copied = GraphCopier(source, layout, options).copy("v1", "v1")
     assert moved(copied) == (2, 0, 0, 2)
@@ -325,7 +325,7 @@ def test_blobs_that_are_missing_below_a_manifest_are_found(
     _delete_blob(target, lost)
     assert moved(GraphCopier(source, target).copy("v1", "v1")) == (0, 0, 3, 0)
     there.asked(target)
-    healed = GraphCopier(source, target, CopyOptions(full=True, referrers=False)).copy("v1", "v1")
+    healed = GraphCopier(source, target, GraphOptions(full=True, referrers=False)).copy("v1", "v1")
     assert moved(healed) == (1, 0, 2, 0)
     assert there.asked(target)["PUT manifests 201"] == 0
     model.assert_in(target, "v1")
@@ -371,7 +371,7 @@ def test_missing_of_what_is_in_step(source: RegistryStore, target: RegistryStore
     model = sample(b"one")
     model.push(source, "v1")
     GraphCopier(source, target).copy("v1", "v1")
-    full = CopyOptions(full=True)
+    full = GraphOptions(full=True)
     assert moved(GraphCopier(source, target).plan("v1", "v1")) == (0, 0, 2, 0)
     assert moved(GraphCopier(source, target, full).plan("v1", "v1")) == (0, 0, 2, 0)
     _delete_blob(target, model.blobs[1][0])
@@ -414,7 +414,7 @@ def test_a_root_can_be_refused_before_anything_moves(
 
     there.asked(target)
     with pytest.raises(StoreError, match="it is not signed"):
-        GraphCopier(source, target, CopyOptions(before=refuse)).copy("v1", "v1")
+        GraphCopier(source, target, GraphOptions(before=refuse)).copy("v1", "v1")
     assert there.asked(target) == {}
 
 

@@ -12,14 +12,14 @@ from ocibridge.oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Ind
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryStore
 from ocibridge.transfer import copygraph
-from ocibridge.transfer.copygraph import CopyOptions, GraphCopier
+from ocibridge.transfer.copygraph import GraphCopier, GraphOptions
 from ocibridge.transfer.session import CopySession
 
 from ..stores.registry.fault_server import FaultServer, Reply
 from ..stores.samples import Sample, sample
 from .graphs import Logged, on, push_index, referrer
 
-TAGS = CopyOptions(concurrency=1, digest_tags=True)
+TAGS = GraphOptions(concurrency=1, digest_tags=True)
 
 
 def descriptor(made: Sample) -> Descriptor:
@@ -89,7 +89,7 @@ def test_platforms_of_the_root_need_not_be_those_of_a_referrer(
     index = push_index(source, children, None, subject=descriptor(model))
     layout = LayoutStore(tmp_path / "layout", create=True)
     for platform, there in (("linux/s390x", []), ("linux/arm64", [two.digest])):
-        options = CopyOptions(platforms=(platform,), full=True)
+        options = GraphOptions(platforms=(platform,), full=True)
         assert GraphCopier(source, layout, options).copy("v1", "v1").referrers == 1
         assert layout.head(index.digest) is not None
         assert [each.digest for each in (one, two) if layout.head(each.digest)] == there
@@ -133,14 +133,14 @@ def test_only_artifact_types_that_are_wanted(source: RegistryStore, target: Regi
     sbom, other = referrer(descriptor(model)), referrer(descriptor(model), "other", "application/vnd.example.other")
     for each in (sbom, other):
         each.push(source, None)
-    options = CopyOptions(referrer_types=("application/vnd.example.other",))
+    options = GraphOptions(referrer_types=("application/vnd.example.other",))
     assert GraphCopier(source, target, options).copy("v1", "v1").referrers == 1
     assert listed(target, model.digest) == {other.digest}
 
 
 def test_no_referrers_where_none_are_wanted(source: RegistryStore, target: RegistryStore, model: Sample) -> None:
     referrer(descriptor(model)).push(source, None)
-    copied = GraphCopier(source, target, CopyOptions(referrers=False, digest_tags=True)).copy("v1", "v1")
+    copied = GraphCopier(source, target, GraphOptions(referrers=False, digest_tags=True)).copy("v1", "v1")
     assert (copied.referrers, copied.manifests, copied.tags) == (0, 1, ("v1",))
     assert target.head(dashed(model.digest)) is None
 

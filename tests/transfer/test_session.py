@@ -16,7 +16,7 @@ from ocibridge.settings import CONCURRENCY
 from ocibridge.stores.base import Store
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.stores.registry import RegistryStore
-from ocibridge.transfer.copygraph import CopyOptions, GraphCopier
+from ocibridge.transfer.copygraph import GraphCopier, GraphOptions
 from ocibridge.transfer.engine import CopyEngine
 from ocibridge.transfer.session import CopySession
 
@@ -45,9 +45,9 @@ def test_other_platforms_of_an_index_that_is_there_are_brought(tmp_path: Path) -
         ]
         index = {"schemaVersion": 2, "mediaType": MEDIA_TYPE_INDEX, "manifests": listed}
         source.push_manifest(canonical_json(index), MEDIA_TYPE_INDEX, "v1")
-        GraphCopier(source, target, CopyOptions(platforms=("linux/amd64",))).copy("v1", "v1")
+        GraphCopier(source, target, GraphOptions(platforms=("linux/amd64",))).copy("v1", "v1")
         assert [target.head(child.digest) is not None for child in children.values()] == [True, False]
-        GraphCopier(source, target, CopyOptions()).copy("v1", "v1")
+        GraphCopier(source, target, GraphOptions()).copy("v1", "v1")
         assert all(target.head(child.digest) for child in children.values())
 
 
@@ -102,6 +102,6 @@ def test_many_roots_at_once_have_few_threads_each(
     monkeypatch.setattr(CopyEngine, "_plan_blob", move)
     session = CopySession()
     with ThreadPoolExecutor(roots) as pool:
-        jobs = [pool.submit(GraphCopier(source, target, CopyOptions(), session).plan, f"v{n}") for n in range(roots)]
+        jobs = [pool.submit(GraphCopier(source, target, GraphOptions(), session).plan, f"v{n}") for n in range(roots)]
         assert all(job.result().present == blobs + 1 for job in jobs)
     assert most <= 2 * CONCURRENCY

@@ -7,10 +7,10 @@ from pydantic import Field, ValidationError
 
 from ...errors import FormatError
 from ...oci.document import first_problem
-from .toml import Table, parse_toml
+from .toml import CartonTable, parse_toml
 
 
-class Links(Table):
+class Links(CartonTable):
     """`LINKS`: the URLs of each file, by its sha256."""
 
     version: int

@@ -16,7 +16,7 @@ _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CartonManifest:
     """A parsed MANIFEST.
 
     Attributes:
@@ -35,7 +35,7 @@ class Manifest:
         return f"carton:{self.sha256}"
 
 
-def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
+def parse_manifest(data: bytes, owner: str, limit: int) -> CartonManifest:
     """Parse a MANIFEST, tolerating what the carton client reads without harm.
 
     Args:
@@ -77,7 +77,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
         f"MANIFEST: {what}; it is stored as it is, and the carton client reads it all the same" for what in odd
     )
     rows = {path: sha256.lower() for path, sha256 in pairs}
-    return Manifest(rows, hashlib.sha256(data).hexdigest(), warnings)
+    return CartonManifest(rows, hashlib.sha256(data).hexdigest(), warnings)
 
 
 def _row(line: str, number: int, where: str) -> tuple[str, str]:

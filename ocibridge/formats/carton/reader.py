@@ -17,7 +17,7 @@ from ...model import FileEntry, Model, ModelFile
 from ...paths import show
 from .. import symlinks
 from .archive import Entries, list_entries
-from .manifest import Manifest, parse_manifest
+from .manifest import CartonManifest, parse_manifest
 from .names import CARTON_TOML, INDEX_TOML, LINKS, MANIFEST, UNLISTED
 from .options import CartonReadOptions
 from .roles import role_of
@@ -46,7 +46,7 @@ class _Carton:
         if MANIFEST not in self._entries.files:
             raise FormatError(f"{self._owner} has no MANIFEST, so it is no carton", hint="pack the model as a carton")
         data = self._small(MANIFEST, self._entries.files[MANIFEST])
-        self._manifest: Manifest = parse_manifest(data, self._owner, options.limits.metadata)
+        self._manifest: CartonManifest = parse_manifest(data, self._owner, options.limits.metadata)
         self._resolved = symlinks.resolve(self._entries.links, self._entries.files, self._owner)
 
     def model(self) -> Model:

@@ -37,13 +37,13 @@ DType = Literal[
 Shape = str | list[str | int]
 
 
-class Table(BaseModel):
+class CartonTable(BaseModel):
     """A table of a carton: unknown keys are ignored, types are not converted."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, protected_namespaces=())
 
 
-class TensorSpec(Table):
+class TensorSpec(CartonTable):
     """`[[input]]` and `[[output]]`."""
 
     name: str
@@ -53,7 +53,7 @@ class TensorSpec(Table):
     internal_name: str | None = None
 
 
-class SelfTest(Table):
+class SelfTest(CartonTable):
     """`[[self_test]]`."""
 
     name: str | None = None
@@ -62,7 +62,7 @@ class SelfTest(Table):
     expected_out: dict[str, str] | None = None
 
 
-class Example(Table):
+class Example(CartonTable):
     """`[[example]]`."""
 
     name: str | None = None
@@ -71,7 +71,7 @@ class Example(Table):
     sample_out: dict[str, str] | None = None
 
 
-class Runner(Table):
+class RunnerTable(CartonTable):
     """`[runner]`."""
 
     runner_name: str | None = None
@@ -80,7 +80,7 @@ class Runner(Table):
     opts: dict[str, Any] = {}
 
 
-class CartonToml(Table):
+class CartonToml(CartonTable):
     """`carton.toml`, with the four optional keys that the carton client added to the specification."""
 
     spec_version: int | None = Field(default=None, ge=0, le=_INTEGER)
@@ -95,7 +95,7 @@ class CartonToml(Table):
     output: list[TensorSpec] = []
     self_test: list[SelfTest] = []
     example: list[Example] = []
-    runner: Runner | None = None
+    runner: RunnerTable | None = None
 
     def info(self) -> ModelInfo:
         """The metadata in neutral words."""
@@ -110,7 +110,7 @@ class CartonToml(Table):
 
     def origin(self) -> dict[str, str]:
         """What has no place in `ModelInfo`, where present."""
-        runner = self.runner or Runner()
+        runner = self.runner or RunnerTable()
         found = {
             "carton.spec_version": self.spec_version,
             "carton.runner_name": runner.runner_name,
@@ -126,7 +126,7 @@ class CartonToml(Table):
             yield f"spec_version is missing; {_REFUSES}"
         elif self.spec_version != 1:
             yield f"spec_version is {self.spec_version}, not 1; the carton client loads it as if it were 1"
-        yield from _runner_problems(self.runner or Runner())
+        yield from _runner_problems(self.runner or RunnerTable())
         for platform in self.required_platforms:
             if not _TRIPLE.fullmatch(platform):
                 yield f"required_platforms: {show(platform)} is no target triple; {_REFUSES}"
@@ -138,7 +138,7 @@ class CartonToml(Table):
                 yield f"a self_test refers to something outside of tensor_data; {_REFUSES}"
 
 
-class IndexRow(Table):
+class IndexRow(CartonTable):
     """`[[tensor]]` of `tensor_data/index.toml`."""
 
     name: str
@@ -148,7 +148,7 @@ class IndexRow(Table):
     inner: list[str] | None = None
 
 
-class TensorIndex(Table):
+class TensorIndex(CartonTable):
     """`tensor_data/index.toml`."""
 
     tensor: list[IndexRow]
@@ -162,7 +162,7 @@ class TensorIndex(Table):
                 yield f"the file {show(row.file)} of a tensor is not in the carton; the carton client panics"
 
 
-TableT = TypeVar("TableT", bound=Table)
+TableT = TypeVar("TableT", bound=CartonTable)
 
 
 def parse_toml(data: bytes, owner: str, limit: int) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _without(table: Mapping[str, Any], place: tuple[int | str, ...]) -> dict[str
     return {name: value for name, value in table.items() if name != key}
 
 
-def _runner_problems(runner: Runner) -> Iterator[str]:
+def _runner_problems(runner: RunnerTable) -> Iterator[str]:
     for key in ("runner_name", "required_framework_version", "runner_compat_version"):
         if getattr(runner, key) is None:
             yield f"runner.{key} is missing; {_REFUSES}"

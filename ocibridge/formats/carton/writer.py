@@ -19,7 +19,7 @@ from ...settings import Limits
 from .. import symlinks
 from ..base import Sink, StoredModel
 from ..foldersink import FolderSink, check_stored
-from ..zip import Entry, ZipWriter
+from ..zip import MemberRecord, ZipWriter
 from .manifest import parse_manifest
 from .names import LINKS, MANIFEST
 from .options import CartonWriteOptions
@@ -84,7 +84,7 @@ class CartonZipSink(Sink):
         self._manifest_check = ManifestCheck(self._owner, stored, options.limits)
         self._elsewhere: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, MemberRecord] = {}
         self._lock = threading.Lock()
         self._laid_out = stored.complete and self._method == "stored"
         self.parallel = self._laid_out

@@ -26,7 +26,7 @@ def read_tree(path: Path, options: FolderReadOptions) -> Model:
     Raises:
         SourceError: something cannot be read.
         UsageError: a rule in `options.roles` is not well formed.
-        FormatError: the folder has no file, or something in it that cannot be carried; or its `.ocibridge.toml` or
+        FormatError: the folder has no file, or something in it that cannot be stored; or its `.ocibridge.toml` or
             `.ocibridgeignore` is not valid.
         LimitError: there are too many files, or one of those two is too large.
     """
@@ -43,7 +43,7 @@ def _read_folder(path: Path, options: FolderReadOptions) -> Model:
         content = FileContent(found.real, 0, found.size, whole=True, seen=found.stamp)
         files.append(ModelFile(inner, role, content, symlink=found.symlink, guessed=guessed))
     if not files:
-        raise FormatError(f"{path} has no file that could be carried", hint="check the path, and .ocibridgeignore")
+        raise FormatError(f"{path} has no file that could be stored", hint="check the path, and .ocibridgeignore")
     about = describe(files, options.limits)
     return Model(
         format=_FORMAT,

@@ -36,11 +36,11 @@ else:
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 
 
-class _Table(BaseModel):
+class _SettingsTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
-class ModelTable(_Table):
+class ModelTable(_SettingsTable):
     """`[model]`: fields of `ocibridge.model.ModelInfo`, each optional. Licences are SPDX expressions."""
 
     name: _Text | None = None
@@ -61,7 +61,7 @@ class ModelTable(_Table):
     quantization: _Text | None = None
 
 
-class FolderSettings(_Table):
+class FolderSettings(_SettingsTable):
     """`.ocibridge.toml`.
 
     Attributes:

@@ -41,7 +41,7 @@ class Found(NamedTuple):
     symlink: str | None = None
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """What is in a folder.
 
     Attributes:
@@ -53,7 +53,7 @@ class Listing(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def walk(root: Path, ignored: Ignored, entries: int) -> Listing:
+def walk(root: Path, ignored: Ignored, entries: int) -> FolderListing:
     """List the files of a folder; none is opened.
 
     A link to a file that is listed itself stays a link. Any other link whose target is inside the folder counts as a
@@ -86,7 +86,7 @@ class _Walk:
         self._linked: list[str] = []
         self._skipped: list[str] = []
 
-    def listing(self) -> Listing:
+    def listing(self) -> FolderListing:
         waiting: list[_Folder] = [("", self._root, (self._root,))]
         while waiting:
             waiting += self._folder(*waiting.pop())
@@ -95,7 +95,7 @@ class _Walk:
         check_collisions(files, self._owner)
         links = {path: found.symlink for path, found in files.items() if found.symlink is not None}
         symlinks.resolve(links, files.keys() - links.keys(), self._owner)
-        return Listing(files, tuple(self._warnings(files)))
+        return FolderListing(files, tuple(self._warnings(files)))
 
     def _folder(self, inner: str, place: str, above: tuple[str, ...]) -> Iterator[_Folder]:
         """Take the files of one folder, and give the folders in it."""

@@ -71,7 +71,7 @@ class WeightFacts(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Group:
+class _WeightSet:
     """Files that are one set of weights, as far as they are there."""
 
     stem: str
@@ -105,7 +105,7 @@ def read_weights(files: Mapping[str, ModelFile], load: LoadJson, warn: Callable[
         if MODEL_INDEX not in files or any(len(each) > 1 for each in choices):
             return WeightFacts(kind)
         parts = [group for each in choices for group in each]
-        choices = [[_Group("", [file for part in parts for file in part.files], all(part.whole for part in parts))]]
+        choices = [[_WeightSet("", [file for part in parts for file in part.files], all(part.whole for part in parts))]]
     read = _of_safetensors if kind == "safetensors" else _of_gguf
     return _agreed(kind, [read(group, warn) for group in choices[0]])
 
@@ -131,7 +131,7 @@ def _groups(
     files: Mapping[str, ModelFile],
     load: LoadJson,
     warn: Callable[[str], None],
-) -> Iterator[_Group]:
+) -> Iterator[_WeightSet]:
     """The sets of weights in one folder."""
     left = {file.path: file for file in weights if _folder(file.path) == folder}
     for path in [path for path in files if path.endswith(INDEX_SUFFIX) and _folder(path) == folder]:
@@ -143,15 +143,15 @@ def _groups(
             warn(f"{show(path)} names {show(missing[0])}, which is not in the folder")
         found = [left.pop(each) for each in shards if each in left]
         if found:
-            yield _Group(path.rpartition("/")[2].removesuffix(INDEX_SUFFIX), found, len(found) == len(shards))
-    sharded: dict[tuple[str, str], _Group] = {}
+            yield _WeightSet(path.rpartition("/")[2].removesuffix(INDEX_SUFFIX), found, len(found) == len(shards))
+    sharded: dict[tuple[str, str], _WeightSet] = {}
     for path, file in left.items():
         name = path.rpartition("/")[2]
         match = _SHARD.fullmatch(name)
         if match:
-            sharded.setdefault((match[1], match[3]), _Group(match[1])).files.append(file)
+            sharded.setdefault((match[1], match[3]), _WeightSet(match[1])).files.append(file)
         else:
-            yield _Group(name.rpartition(".")[0], [file])
+            yield _WeightSet(name.rpartition(".")[0], [file])
     for (stem, count), group in sharded.items():
         if len(group.files) != int(count):
             group.whole = False
@@ -159,7 +159,7 @@ def _groups(
         yield group
 
 
-def _choose(groups: list[_Group]) -> list[_Group]:
+def _choose(groups: list[_WeightSet]) -> list[_WeightSet]:
     """The group with a well-known name, else all."""
     for stem in _PREFERRED:
         found = [group for group in groups if group.stem == stem]
@@ -201,7 +201,7 @@ def _is_model(header: GgufHeader) -> bool:
     return header.kind in (None, "model") and header.architecture != "clip"
 
 
-def _of_safetensors(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
+def _of_safetensors(group: _WeightSet, warn: Callable[[str], None]) -> WeightFacts:
     elements: Counter[str] = Counter()
     whole = group.whole
     for file in group.files:
@@ -214,7 +214,7 @@ def _of_safetensors(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
     return known._replace(parameters=sum(elements.values()) or None) if whole else known
 
 
-def _of_gguf(group: _Group, warn: Callable[[str], None]) -> WeightFacts:
+def _of_gguf(group: _WeightSet, warn: Callable[[str], None]) -> WeightFacts:
     headers = []
     for file in sorted(group.files, key=lambda file: file.path):
         try:

@@ -19,7 +19,7 @@ from ...model import ModelInfo
 from ...paths import check_collisions, check_path, show
 from ..base import Sink, StoredModel
 from ..foldersink import check_stored
-from ..zip import Entry, ZipWriter
+from ..zip import MemberRecord, ZipWriter
 from .encrypted import KEY_SUFFIX
 from .manifest import FRAMEWORKS, MANIFEST, parse_manifest, synthesise
 from .options import MlsteamWriteOptions
@@ -119,7 +119,7 @@ class NewArchiveSink(Sink):
         self._own_manifest = any(file.path == MANIFEST for file in stored.files)
         self._names: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, MemberRecord] = {}
         members = [self._place(file.path) for file in stored.files]
         hooks = Hooks()
         if options.hooks is not None:

@@ -48,20 +48,20 @@ Cleanup = Literal["never", "after-load"]
 Integrity = Literal["skip", "permissive", "enforce", "strictly-enforce"]
 
 
-class Entry(BaseModel):
+class ManifestTable(BaseModel):
     """A part of a manifest: no unknown keys, no conversions; null stands for absent, as seed 002 allows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, protected_namespaces=())
 
 
-class Port(Entry):
+class Port(ManifestTable):
     """One input or output."""
 
     name: str | None = None
     type: str | None = None
 
 
-class Model2023(Entry):
+class Model2023(ManifestTable):
     """A model of v2023.1."""
 
     name: Text
@@ -74,13 +74,13 @@ class Model2023(Entry):
     enc_model_cleanup_files: list[RelativePath] | None = None
 
 
-class Manifest2023(Entry):
+class Manifest2023(ManifestTable):
     """manifest.json of v2023.1; a `schema` key would make it invalid."""
 
     models: list[Model2023]
 
 
-class IntegrityCheck(Entry):
+class IntegrityCheck(ManifestTable):
     """`file_integrity_check`; the one place where the SDK lets unknown keys pass."""
 
     model_config = ConfigDict(extra="ignore")
@@ -91,7 +91,7 @@ class IntegrityCheck(Entry):
     manifest: Integrity | None = None
 
 
-class BuiltIn(Entry):
+class BuiltIn(ManifestTable):
     """A hook that the SDK brings along; further keys are its arguments."""
 
     model_config = ConfigDict(extra="allow")
@@ -99,7 +99,7 @@ class BuiltIn(Entry):
     built_in: Text = Field(alias="built-in")
 
 
-class HookFile(Entry):
+class HookFile(ManifestTable):
     """A hook in a file of the package."""
 
     file: RelativePath
@@ -109,7 +109,7 @@ class HookFile(Entry):
 Hook = RelativePath | BuiltIn | HookFile
 
 
-class Model2024(Entry):
+class Model2024(ManifestTable):
     """A model of v2024.1."""
 
     name: Text
@@ -123,14 +123,14 @@ class Model2024(Entry):
     outputs: list[Port] | None = None
 
 
-class Service(Entry):
+class Service(ManifestTable):
     """A service of v2024.1."""
 
     name: Text
     predictor: Hook | None = None
 
 
-class Manifest2024(Entry):
+class Manifest2024(ManifestTable):
     """manifest.json of v2024.1."""
 
     schema_: Literal["v2024.1"] = Field(alias="schema")
@@ -150,7 +150,7 @@ _UNENFORCED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class PackageManifest:
     """A parsed manifest.json.
 
     Attributes:
@@ -191,7 +191,7 @@ class Manifest:
         return {key: value for key, value in found.items() if value}
 
 
-def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
+def parse_manifest(data: bytes, owner: str, limit: int) -> PackageManifest:
     """Parse a manifest.json.
 
     Args:
@@ -222,7 +222,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
         )
     if schema in (V2023, V2024):
         problems = _problems(Manifest2024 if schema == V2024 else Manifest2023, document, where)
-        found = Manifest(schema, document, tuple(problems))
+        found = PackageManifest(schema, document, tuple(problems))
         return replace(found, warnings=(*found.warnings, *_sdk_troubles(found.models, document)))
     number = _FUTURE.fullmatch(schema) if isinstance(schema, str) else None
     if not number or (int(number[1]), int(number[2])) <= (2024, 1):
@@ -230,7 +230,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> Manifest:
             f"{where} has the schema {show(str(schema))}, which does not exist", hint=f"use {V2023} or {V2024}"
         )
     warning = f"{MANIFEST} has the schema {schema}, which is newer than this program; it is stored without a check"
-    return Manifest(number[0], document, (warning,))
+    return PackageManifest(number[0], document, (warning,))
 
 
 def synthesise(info: ModelInfo, submodel: str) -> bytes:

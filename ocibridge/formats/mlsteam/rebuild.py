@@ -28,7 +28,7 @@ _LEVEL = 6
 _DAMAGED = "the artifact is damaged; publish the archive again"
 
 
-class _Place(NamedTuple):
+class _MemberPlace(NamedTuple):
     offset: int
     length: int
     flags: int
@@ -51,7 +51,7 @@ class Rebuild:
         self._path = path
         self._label = label
         self._order = sorted(range(len(skeleton.members)), key=lambda index: skeleton.members[index].header_offset)
-        self._placed: dict[int, _Place] = {}
+        self._placed: dict[int, _MemberPlace] = {}
         self._position = 0
         self._digest = hashlib.sha256()
         self._exact = True
@@ -60,12 +60,12 @@ class Rebuild:
 
     @property
     def next(self) -> SkeletonMember | None:
-        """The member whose turn it is."""
+        """The next member."""
         done = len(self._placed)
         return self._skeleton.members[self._order[done]] if done < len(self._order) else None
 
     def add(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Write the member whose turn it is, or nothing at all where that fails.
+        """Write the next member, or nothing at all if that fails.
 
         Args:
             pieces: Its bytes, in pieces whose lengths depend on its size alone (see `ocibridge.io.content.chunks`).
@@ -102,7 +102,7 @@ class Rebuild:
         """Close the file; harmless when it is closed."""
         self._file.close()
 
-    def _add(self, member: SkeletonMember, pieces: Iterable[bytes | memoryview]) -> _Place:
+    def _add(self, member: SkeletonMember, pieces: Iterable[bytes | memoryview]) -> _MemberPlace:
         gap = b64decode(member.gap)
         header = len(gap) - r.LOCAL.size - len(member.raw) - len(b64decode(member.local_extra or ""))
         if header < 0:
@@ -120,7 +120,7 @@ class Rebuild:
             self._exact = False
             self._patch(start + header, _local(member, length))
         flags = member.flags if self._exact else member.flags & ~r.FLAG_DESCRIPTOR
-        return _Place(start + header, length, flags)
+        return _MemberPlace(start + header, length, flags)
 
     def _checked(self, member: SkeletonMember, pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         size = crc = 0
@@ -184,7 +184,7 @@ def _local(member: SkeletonMember, length: int) -> bytes:
     return head + member.raw + extra
 
 
-def _central(member: SkeletonMember, place: _Place) -> bytes:
+def _central(member: SkeletonMember, place: _MemberPlace) -> bytes:
     """A record of the directory with the fields of the old one, except sizes and offset."""
     blocks = [_block(kind, body) for _, kind, body in _blocks(b64decode(member.extra or "")) if kind != r.ZIP64_EXTRA]
     wide = [value for value in (member.size, place.length, place.offset) if value >= r.MAX32]

@@ -65,10 +65,10 @@ class ArchiveSink(Sink):
         self._hashes: dict[str, str] = {}
         self._staging = Staging(dest, suffix=".part", force=options.force)
         self._waiting: dict[str, FileContent] = {}
-        self._room = self._staging.path / "waiting"
+        self._waiting_folder = self._staging.path / "waiting"
         self._rebuild: Rebuild | None = None
         with writing(dest):
-            self._room.mkdir()
+            self._waiting_folder.mkdir()
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Take one file; see `Sink.write`."""
@@ -107,17 +107,17 @@ class ArchiveSink(Sink):
 
     def _take(self, path: str, incoming: IncomingFile) -> None:
         skeleton = self._skeleton_check.skeleton
-        turn = self._rebuild.next if self._rebuild else None
+        member = self._rebuild.next if self._rebuild else None
         if path == ORIGINAL and not self._rebuild:
             self._copy(incoming, self._staging.temp)
         elif path == SKELETON:
             incoming.drain()
-        elif turn and turn.name == path and self._rebuild:
+        elif member and member.name == path and self._rebuild:
             self._rebuild.add(incoming)
         elif skeleton and skeleton.original:
             incoming.drain()
         else:
-            place = self._room / str(len(self._hashes))
+            place = self._waiting_folder / str(len(self._hashes))
             self._copy(incoming, place)
             self._waiting[path] = FileContent(place)
         if skeleton and not skeleton.original:
@@ -128,7 +128,7 @@ class ArchiveSink(Sink):
             append_file(target, incoming)
 
     def _advance(self, skeleton: Skeleton) -> None:
-        """Write what waited for its turn."""
+        """Write the files that waited."""
         if not self._rebuild:
             if ORIGINAL in self._hashes:
                 raise FormatError(f"{self._owner}: {ORIGINAL} should not be there", hint=DAMAGED)

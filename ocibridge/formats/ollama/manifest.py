@@ -73,7 +73,7 @@ class OllamaConfig(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OllamaBlob:
     """One layer, or the config.
 
     Attributes:
@@ -108,12 +108,12 @@ class ParsedManifest:
         docker: Whether this is docker's schema 2, which registries take as it is.
     """
 
-    config: Part | None
-    layers: tuple[Part, ...]
+    config: OllamaBlob | None
+    layers: tuple[OllamaBlob, ...]
     docker: bool
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[OllamaBlob, ...]:
         """The config and the layers."""
         return (self.config, *self.layers) if self.config else self.layers
 
@@ -193,14 +193,16 @@ def go_json(document: Any, owner: str) -> bytes:
         raise FormatError(f"{owner} has text or numbers that JSON cannot hold") from None
 
 
-def _part(layer: OllamaLayer, index: int | None, owner: str) -> Part:
+def _part(layer: OllamaLayer, index: int | None, owner: str) -> OllamaBlob:
     kind, params = parse_media_type(layer.media_type, owner) if layer.media_type else ("", {})
     given = params.get("name")
     if given is not None and layer.name not in (None, "", given):
         raise FormatError(f"{owner} has two names, {show(given)} and {show(str(layer.name))}")
     digest = check_digest(layer.digest, owner)
     descriptor = Descriptor(media_type=layer.media_type, digest=digest, size=layer.size)
-    return Part(index, kind if index is not None else "config", params, layer.name or given, descriptor, layer.from_)
+    return OllamaBlob(
+        index, kind if index is not None else "config", params, layer.name or given, descriptor, layer.from_
+    )
 
 
 _KEYS = frozenset({"schemaversion", "mediatype", "config", "layers", "digest", "size", "from", "name"})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...errors import FormatError
 from ...model import Role
 from ...paths import check_collisions, check_path, show
-from .manifest import ParsedManifest, Part
+from .manifest import OllamaBlob, ParsedManifest
 
 MANIFEST_PATH = "ollama/manifest.json"
 CONFIG_PATH = "ollama/config.json"
@@ -38,11 +38,11 @@ class Placed:
 
     path: str
     role: Role
-    parts: tuple[Part, ...]
+    parts: tuple[OllamaBlob, ...]
     known: bool = True
 
 
-def place(manifest: ParsedManifest, owner: str, is_container: Callable[[Part], bool]) -> list[Placed]:
+def place(manifest: ParsedManifest, owner: str, is_container: Callable[[OllamaBlob], bool]) -> list[Placed]:
     """Give each layer of a manifest a path; the config comes first.
 
     Args:
@@ -83,7 +83,7 @@ class _Numbers:
         return self._seen[kind], self._totals[kind]
 
 
-def _place(part: Part, numbers: _Numbers, owner: str, is_container: Callable[[Part], bool]) -> Placed:
+def _place(part: OllamaBlob, numbers: _Numbers, owner: str, is_container: Callable[[OllamaBlob], bool]) -> Placed:
     if part.kind == "config":
         return Placed(CONFIG_PATH, Role.WEIGHT_CONFIG, (part,))
     number, total = numbers.next(part.kind)

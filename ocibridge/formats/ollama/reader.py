@@ -16,9 +16,9 @@ from ...oci import Descriptor
 from ...paths import show
 from .manifest import (
     WEIGHTS,
+    OllamaBlob,
     OllamaConfig,
     ParsedManifest,
-    Part,
     parse_ollama_config,
     parse_ollama_manifest,
     strip_from,
@@ -100,7 +100,7 @@ class _Reader:
             warnings=(*self._warnings, *facts.warnings),
         )
 
-    def _blob(self, part: Part) -> Content:
+    def _blob(self, part: OllamaBlob) -> Content:
         digest = part.descriptor.digest
         if digest not in self._opened:
             content = self._blobs(part.descriptor)
@@ -147,7 +147,7 @@ class _Reader:
             )
         raise FormatError(f"{self._owner} has no weights in its manifest", hint="pull or create the model again")
 
-    def _is_container(self, part: Part) -> bool:
+    def _is_container(self, part: OllamaBlob) -> bool:
         """Whether the blob of a tensor is a safetensors file: the length of a header, and `{`."""
         start = bytearray(9)
         with self._blob(part).open() as reader:

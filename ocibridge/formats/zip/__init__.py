@@ -4,14 +4,14 @@
 from .content import MemberContent
 from .decoders import Decoder, inflater, unzstd
 from .reader import Member, check_names, read_directory
-from .writer import METHODS, Entry, ZipWriter
+from .writer import METHODS, MemberRecord, ZipWriter
 
 __all__ = [
     "METHODS",
     "Decoder",
-    "Entry",
     "Member",
     "MemberContent",
+    "MemberRecord",
     "ZipWriter",
     "check_names",
     "inflater",

@@ -41,7 +41,7 @@ _VERSIONS = {r.STORED: 20, r.DEFLATED: 20, r.ZSTD: 63}
 
 
 @dataclass(slots=True)
-class Entry:
+class MemberRecord:
     """One member being written; sizes and offsets in bytes."""
 
     name: str
@@ -132,27 +132,27 @@ class ZipWriter:
     def __init__(self, path: str | Path, *, label: str | None = None, resume: bool = False) -> None:
         self._path = label or path
         self._position = 0
-        self._entries: list[Entry] = []
+        self._entries: list[MemberRecord] = []
         with writing(self._path):
             flags = _RESUME if resume else _NEW
             self._file = open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))
 
-    def place(self, name: str, size: int, *, symlink: bool = False) -> Entry:
-        """Reserve room for a Stored member of `size` bytes at the end of what is there."""
-        entry = Entry(name, size, r.STORED, symlink, size >= r.MAX32, self._position, compressed_size=size)
+    def place(self, name: str, size: int, *, symlink: bool = False) -> MemberRecord:
+        """Reserve `size` bytes at the end for a Stored member."""
+        entry = MemberRecord(name, size, r.STORED, symlink, size >= r.MAX32, self._position, compressed_size=size)
         self._position = entry.data_offset + size
         self._entries.append(entry)
         return entry
 
     def fill(
         self,
-        entry: Entry,
+        entry: MemberRecord,
         pieces: Iterable[bytes | memoryview],
         *,
         kept: int = 0,
         mark: Callable[[int], None] | None = None,
     ) -> None:
-        """Write the bytes of a member for which there is room.
+        """Write the bytes of a member whose space is reserved.
 
         Args:
             entry: From `place`.
@@ -161,7 +161,7 @@ class ZipWriter:
             mark: See `ocibridge.io.positioned.PositionedWriter`.
 
         Raises:
-            IntegrityError: there are more or fewer bytes than the room is for.
+            IntegrityError: there are more or fewer bytes than reserved.
         """
         filler = PositionedWriter(self._file.fileno(), entry.data_offset, kept, mark)
         crc = Checksum()
@@ -185,7 +185,9 @@ class ZipWriter:
         self._write(entry.header_offset, entry.local())
         entry.done = True
 
-    def append(self, name: str, size: int, pieces: Iterable[bytes | memoryview], method: str = "stored") -> Entry:
+    def append(
+        self, name: str, size: int, pieces: Iterable[bytes | memoryview], method: str = "stored"
+    ) -> MemberRecord:
         """Write a member at the end of what is there.
 
         Args:
@@ -209,7 +211,7 @@ class ZipWriter:
             return entry
         # Neither codec makes data longer by more than this, so the header's length is known before the data.
         wide = size + size // 128 + 1024 >= r.MAX32
-        entry = Entry(name, size, number, False, wide, self._position)
+        entry = MemberRecord(name, size, number, False, wide, self._position)
         done = 0
 
         def counted() -> Iterator[bytes | memoryview]:
@@ -232,7 +234,7 @@ class ZipWriter:
         self._entries.append(entry)
         return entry
 
-    def finish(self, order: Sequence[Entry] | None = None) -> None:
+    def finish(self, order: Sequence[MemberRecord] | None = None) -> None:
         """Write the directory and flush everything to the disk.
 
         Args:
@@ -294,7 +296,7 @@ def _compress(pieces: Iterable[bytes | memoryview], size: int, method: int) -> I
         yield zstd.flush()
 
 
-def _wrong_size(entry: Entry) -> IntegrityError:
+def _wrong_size(entry: MemberRecord) -> IntegrityError:
     return IntegrityError(
         f"{show(entry.name)} has not the {entry.size} bytes that were promised", hint="run the command again"
     )

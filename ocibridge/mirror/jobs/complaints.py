@@ -28,7 +28,7 @@ _WRONG_AMOUNT = {
 }
 
 
-class Part(BaseModel):
+class JobSection(BaseModel):
     """A mapping of a settings file: camelCase keys, nothing unknown, nothing converted.
 
     Attributes:
@@ -53,7 +53,7 @@ def complaint(text: str) -> PydanticCustomError:
     return PydanticCustomError("complaint", "{text}", {"text": text})
 
 
-def complaints(exc: ValidationError, file: YamlFile, root: type[Part]) -> list[str]:
+def complaints(exc: ValidationError, file: YamlFile, root: type[JobSection]) -> list[str]:
     """All that is wrong, `FILE:LINE:COLUMN: sync[0].tags.allow: what; what to do`, in the order of the file."""
     found: list[tuple[str, str]] = []
     for error in exc.errors(include_url=False, include_input=False):
@@ -69,10 +69,10 @@ def _order(where: str, file: YamlFile) -> tuple[int, int]:
     return int(line), int(column)
 
 
-def _resolve(key: Key, root: type[Part]) -> tuple[type[Part], bool]:
+def _resolve(key: Key, root: type[JobSection]) -> tuple[type[JobSection], bool]:
     """The type of the mapping that a key belongs to, and whether a password may be there or below."""
-    owner: type[Part] = root
-    inside: type[Part] | None = root
+    owner: type[JobSection] = root
+    inside: type[JobSection] | None = root
     for name in key:
         if isinstance(name, str) and inside is not None:
             owner = inside
@@ -81,13 +81,13 @@ def _resolve(key: Key, root: type[Part]) -> tuple[type[Part], bool]:
     return owner, owner.secret or (inside is not None and inside.secret)
 
 
-def _part_of(annotation: Any) -> type[Part] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _part_of(annotation: Any) -> type[JobSection] | None:
+    if isinstance(annotation, type) and issubclass(annotation, JobSection):
         return annotation
     return next((part for each in get_args(annotation) if (part := _part_of(each))), None)
 
 
-def _sentence(error: ErrorDetails, key: Key, owner: type[Part], secret: bool, file: YamlFile) -> str:
+def _sentence(error: ErrorDetails, key: Key, owner: type[JobSection], secret: bool, file: YamlFile) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "complaint":
         return str(context["text"])
@@ -115,7 +115,7 @@ def _sentence(error: ErrorDetails, key: Key, owner: type[Part], secret: bool, fi
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct it"
 
 
-def _unknown(key: Key, owner: type[Part]) -> str:
+def _unknown(key: Key, owner: type[JobSection]) -> str:
     name = str(key[-1])
     if name in owner.refused:
         return owner.refused[name]
@@ -136,14 +136,14 @@ def _no_text(text: str | None, value: object) -> str:
     return f"{text} is a {kind} in YAML; quote it: {_quoted(text)}"
 
 
-def _none_of(text: str | None, owner: type[Part], key: Key) -> str:
+def _none_of(text: str | None, owner: type[JobSection], key: Key) -> str:
     choices = _choices(key, owner)
     close = difflib.get_close_matches(text or "", choices, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"write one of {', '.join(choices)}"
     return f"{'this' if text is None else show(text)} is not possible here; {hint}"
 
 
-def _choices(key: Key, owner: type[Part]) -> list[str]:
+def _choices(key: Key, owner: type[JobSection]) -> list[str]:
     name = next(part for part in reversed(key) if isinstance(part, str))
     field = next(each for own, each in owner.model_fields.items() if (each.alias or own) == name)
     return _literals(field.annotation)
@@ -156,7 +156,7 @@ def _literals(annotation: Any) -> list[str]:
     return found
 
 
-def _about(key: Key, owner: type[Part]) -> str | None:
+def _about(key: Key, owner: type[JobSection]) -> str | None:
     name = next((part for part in reversed(key) if isinstance(part, str)), None)
     return next((each.description for own, each in owner.model_fields.items() if (each.alias or own) == name), None)
 

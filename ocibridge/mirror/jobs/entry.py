@@ -13,7 +13,7 @@ from .places import RegistryPlace
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SyncEntry:
     """One entry of a job, with the defaults in place.
 
     Attributes:

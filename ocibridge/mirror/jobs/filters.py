@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...errors import InvalidReference, human_size
 from ...oci import Reference, parse_reference
-from .entry import Entry
+from .entry import SyncEntry
 from .jobfile import NameFilter, TagFilter
 from .places import RegistryPlace
 
@@ -55,7 +55,7 @@ def is_digest_tag(tag: str) -> bool:
     return _DIGEST_TAG.match(tag) is not None
 
 
-def select_tags(entry: Entry, tags: Iterable[str]) -> list[str]:
+def select_tags(entry: SyncEntry, tags: Iterable[str]) -> list[str]:
     """The tags that an entry copies, in the order given, each once.
 
     A tag is chosen by `tags` or by one of the `tagSets`; without any of them all are. Tags of digests
@@ -68,7 +68,7 @@ def select_tags(entry: Entry, tags: Iterable[str]) -> list[str]:
     return [tag for tag in listed if any(_in_set(each, tag) for each in entry.tag_sets)]
 
 
-def select_repositories(entry: Entry, names: Iterable[str]) -> list[str]:
+def select_repositories(entry: SyncEntry, names: Iterable[str]) -> list[str]:
     """The repositories that an entry of type `registry` copies, in the order given, each once.
 
     What is no valid name is never chosen, and nothing that lies where the entry itself writes.
@@ -80,7 +80,7 @@ def select_repositories(entry: Entry, names: Iterable[str]) -> list[str]:
     ]
 
 
-def prunable_tags(entry: Entry, tags: Iterable[str]) -> list[str]:
+def prunable_tags(entry: SyncEntry, tags: Iterable[str]) -> list[str]:
     """The tags at the target that an entry may delete if the source does not have them.
 
     They are those of `prune.tags`, or without it those that the entry would copy; never the tags of digests.
@@ -90,7 +90,7 @@ def prunable_tags(entry: Entry, tags: Iterable[str]) -> list[str]:
     return [tag for tag in dict.fromkeys(tags) if not is_digest_tag(tag) and passes(entry.prune.tags, tag)]
 
 
-def pair(entry: Entry, repository: str | None = None, tag: str | None = None) -> Pair:
+def pair(entry: SyncEntry, repository: str | None = None, tag: str | None = None) -> Pair:
     """Source and target of an entry.
 
     Args:
@@ -107,7 +107,7 @@ def pair(entry: Entry, repository: str | None = None, tag: str | None = None) ->
     return Pair(source, target) if tag is None else Pair(source.at(tag, source.digest), target.at(tag, target.digest))
 
 
-def wants_model(entry: Entry, traits: Traits) -> str | None:
+def wants_model(entry: SyncEntry, traits: Traits) -> str | None:
     """Why the filters for models leave an artifact out; None if they do not."""
     wanted = entry.models
     if wanted is None:
@@ -154,7 +154,7 @@ def passes(chosen: NameFilter | None, name: str) -> bool:
     return not any(each.fullmatch(name) for each in chosen.deny)
 
 
-def _is_own(entry: Entry, name: str) -> bool:
+def _is_own(entry: SyncEntry, name: str) -> bool:
     source, target = entry.source, entry.target
     if not (isinstance(source, RegistryPlace) and isinstance(target, RegistryPlace)):
         return False

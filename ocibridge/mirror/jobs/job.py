@@ -15,7 +15,7 @@ from ...oci import Reference, RegistryReference, sha256_digest
 from ...oci.reference import DEFAULT_TAG
 from ...stores.registry.options import RateLimits, RegistryOptions
 from .complaints import complaints
-from .entry import Entry
+from .entry import SyncEntry
 from .jobcheck import conflicts, loop
 from .jobfile import Creds, JobFile, Prune, Sync, merged
 from .places import RegistryPlace, canonical_host, parse_place, parse_side
@@ -42,7 +42,7 @@ class Job:
 
     path: Path
     digest: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SyncEntry, ...]
     parallel: int | None = None
     bandwidth: int | None = None
     warnings: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class _Loading:
 
     # Entries.
 
-    def _entry(self, number: int, sync: Sync) -> Entry | None:
+    def _entry(self, number: int, sync: Sync) -> SyncEntry | None:
         before = len(self._problems)
         own = self._written.sync[number]
         self._check_keys(number, sync, own)
@@ -130,7 +130,7 @@ class _Loading:
         if sides is None or len(self._problems) > before:
             return None
         both = own.interval is not None or own.schedule is not None
-        return Entry(
+        return SyncEntry(
             number=number,
             type=sync.type,
             source=sides[0],
@@ -285,7 +285,7 @@ class _Loading:
 
     @staticmethod
     def _with_rate_limits(
-        options: dict[str, RegistryOptions], syncs: list[Sync], entries: list[Entry]
+        options: dict[str, RegistryOptions], syncs: list[Sync], entries: list[SyncEntry]
     ) -> dict[str, RegistryOptions]:
         """What `ratelimit` says of sources; where several entries name one, the most careful of them counts."""
         found = dict(options)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...oci import Reference, RegistryReference
-from .entry import Entry
+from .entry import SyncEntry
 from .filters import passes, select_repositories, select_tags
 from .places import RegistryPlace, canonical_host, canonical_name
 
@@ -14,7 +14,7 @@ _PROBES = ("x", "x/y", "library/x")
 """Names that stand for those of any repository below a prefix."""
 
 
-def loop(entry: Entry) -> str | None:
+def loop(entry: SyncEntry) -> str | None:
     """Why the target of an entry lies in its source, if it does: each run would copy what the last one has written."""
     source, target = entry.source, entry.target
     if isinstance(source, RegistryPlace) and isinstance(target, RegistryPlace):
@@ -37,7 +37,7 @@ def loop(entry: Entry) -> str | None:
     return None
 
 
-def conflicts(entries: Sequence[Entry]) -> Iterator[tuple[int, str]]:
+def conflicts(entries: Sequence[SyncEntry]) -> Iterator[tuple[int, str]]:
     """Entries that write where an earlier one writes, from another source: the later of the two and what is wrong."""
     for later, entry in enumerate(entries):
         for other in entries[:later]:
@@ -50,7 +50,7 @@ def conflicts(entries: Sequence[Entry]) -> Iterator[tuple[int, str]]:
                 break
 
 
-def _same_source(entry: Entry, other: Entry) -> bool:
+def _same_source(entry: SyncEntry, other: SyncEntry) -> bool:
     one, two = entry.source, other.source
     if isinstance(one, RegistryPlace) or isinstance(two, RegistryPlace):
         hosts = [each.host for each in (one, two) if isinstance(each, (RegistryPlace, RegistryReference))]
@@ -58,7 +58,7 @@ def _same_source(entry: Entry, other: Entry) -> bool:
     return canonical_name(one) == canonical_name(two) and (one.tag, one.digest) == (two.tag, two.digest)
 
 
-def _common(entry: Entry, other: Entry) -> str | None:
+def _common(entry: SyncEntry, other: SyncEntry) -> str | None:
     """Where both entries may write, as far as the job file shows it."""
     one, two = entry.target, other.target
     if isinstance(one, RegistryPlace) and isinstance(two, RegistryPlace):
@@ -77,7 +77,7 @@ def _common(entry: Entry, other: Entry) -> str | None:
     return one.name
 
 
-def _below(wide: Entry, place: RegistryPlace, narrow: Reference) -> str | None:
+def _below(wide: SyncEntry, place: RegistryPlace, narrow: Reference) -> str | None:
     """The repository `narrow`, if an entry for a whole registry writes it too."""
     if not isinstance(narrow, RegistryReference) or canonical_host(place.host) != canonical_host(narrow.host):
         return None

@@ -29,7 +29,7 @@ from ...oci import RegistryReference, parse_reference
 from ...operations.values import parse_size
 from ...paths import show
 from .amounts import parse_rate
-from .complaints import Part, complaint
+from .complaints import JobSection, complaint
 from .schedule import parse_cron, parse_duration
 from .semver import MAX_RANGE, Range
 
@@ -196,7 +196,7 @@ assert {each.value for each in Role} == {"weight", "weight.config", "doc", "code
 Patterns = Annotated[tuple[Regex, ...], Field(max_length=MAX_PATTERNS)]
 
 
-class NameFilter(Part):
+class NameFilter(JobSection):
     """Which names are meant. An expression has to match the whole name."""
 
     allow: Patterns = Field((), description="regular expressions, one of which has to match; none: all names")
@@ -211,14 +211,14 @@ class TagFilter(NameFilter):
     )
 
 
-class SizeRange(Part):
+class SizeRange(JobSection):
     """How large something is."""
 
     min: Size | None = Field(None, description="at least this size, such as 1GiB")
     max: Size | None = Field(None, description="at most this size, such as 100GiB")
 
 
-class ModelFilter(Part):
+class ModelFilter(JobSection):
     """Which models are meant; a model has to pass all that is given."""
 
     artifact_types: tuple[Text, ...] | None = Field(None, description="artifact types of the manifest")
@@ -229,14 +229,14 @@ class ModelFilter(Part):
     architectures: tuple[Text, ...] | None = Field(None, description="architectures, as in the model's config")
 
 
-class RateLimit(Part):
+class RateLimit(JobSection):
     """What is left to others of the requests that the source grants."""
 
     min: Annotated[int, Field(ge=1)] | None = Field(None, description="requests that are left, below which to wait")
     retry: Duration | None = Field(None, description="how long to wait then before asking again; 5m if not given")
 
 
-class Prune(Part):
+class Prune(JobSection):
     """Deleting at the target what the job does not bring any more."""
 
     enabled: bool = Field(False, description="whether to prune at all; false if not given")
@@ -250,7 +250,7 @@ class Prune(Part):
     )
 
 
-class ReferrerFilter(Part):
+class ReferrerFilter(JobSection):
     """Which referrers are copied."""
 
     artifact_type: Text = Field(description="artifact type of the referrers that are wanted")
@@ -262,7 +262,7 @@ class ReferrerFilter(Part):
 _NO_HOOKS = "hooks run commands, which a job file never does here; run them before and after 'ocibridge mirror run'"
 
 
-class Common(Part):
+class Common(JobSection):
     """Keys of an entry, which `defaults` has for all entries."""
 
     platforms: tuple[Platform, ...] | None = Field(None, description="platforms of an index to copy; all if not given")
@@ -330,7 +330,7 @@ class Sync(Common):
     }
 
 
-class Creds(Part):
+class Creds(JobSection):
     """How a registry is reached, and who we are there."""
 
     secret: ClassVar[bool] = True
@@ -375,7 +375,7 @@ def _not_empty(entries: tuple[Sync, ...]) -> tuple[Sync, ...]:
     return entries
 
 
-class JobFile(Part):
+class JobFile(JobSection):
     """A mirror job."""
 
     model_config = ConfigDict(title="Mirror job", json_schema_extra={"patternProperties": {"^x-": True}})
@@ -396,16 +396,16 @@ class JobFile(Part):
         return value
 
 
-PartT = TypeVar("PartT", bound=Part)
+PartT = TypeVar("PartT", bound=JobSection)
 
 
-def merged(own: PartT, default: Part) -> PartT:
+def merged(own: PartT, default: JobSection) -> PartT:
     """`own`, and what it does not say taken from `default`; mappings in it are merged in the same way."""
     update: dict[str, Any] = {}
     for name in default.model_fields_set & set(type(own).model_fields):
         theirs, ours = getattr(default, name), getattr(own, name)
         if name not in own.model_fields_set:
             update[name] = theirs
-        elif isinstance(ours, Part) and isinstance(theirs, Part):
+        elif isinstance(ours, JobSection) and isinstance(theirs, JobSection):
             update[name] = merged(ours, theirs)
     return own.model_copy(update=update)

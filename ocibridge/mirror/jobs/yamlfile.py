@@ -52,7 +52,7 @@ for _name, _pattern, _first in (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where something is written.
 
     Attributes:
@@ -81,8 +81,8 @@ class YamlFile:
     path: Path
     data: bytes = field(repr=False)
     value: Any = field(repr=False)
-    places: dict[Key, Place] = field(repr=False)
-    keys: dict[Key, Place] = field(repr=False)
+    places: dict[Key, Position] = field(repr=False)
+    keys: dict[Key, Position] = field(repr=False)
 
     def at(self, key: Key, *, name: bool = False) -> str:
         """`FILE:LINE:COLUMN: sync[0].tags`: where a value is, or its key if `name` is true."""
@@ -90,7 +90,7 @@ class YamlFile:
         table = self.keys if name and key in self.keys else self.places
         while where not in table and where:
             where = where[:-1]
-        place = table.get(where, Place(1, 1))
+        place = table.get(where, Position(1, 1))
         return f"{self.path}:{place.line}:{place.column}: " + (f"{dotted(key)}: " if key else "")
 
 
@@ -142,7 +142,7 @@ def parse_yaml(path: Path, data: bytes) -> YamlFile:
     root = _compose(path, data)
     if root is None:
         raise YamlError([f"{path}:1:1: the file is empty; see the example in docs/mirror-job.md"])
-    walk = _Walk(path)
+    walk = _NodeReader(path)
     value = walk.value(root, ())
     if walk.problems:
         raise YamlError(walk.problems)
@@ -192,12 +192,12 @@ def _syntax(exc: yaml.MarkedYAMLError) -> str:
     return f"this is no valid YAML ({exc.problem}); check the indentation here, and quote texts with special characters"
 
 
-class _Walk:
+class _NodeReader:
     """From nodes to values; goes through what an alias names each time that it is used, and so can count it."""
 
     def __init__(self, path: Path) -> None:
-        self.places: dict[Key, Place] = {}
-        self.keys: dict[Key, Place] = {}
+        self.places: dict[Key, Position] = {}
+        self.keys: dict[Key, Position] = {}
         self.problems: list[str] = []
         self._path = path
         self._count = 0
@@ -221,7 +221,7 @@ class _Walk:
         """The pairs of a mapping whose keys are not `taken`, then what `<<` brings: own keys win, then those of the
         earlier mapping (YAML merge key type)."""
         found: dict[str, Any] = {}
-        own: dict[str, Place] = {}
+        own: dict[str, Position] = {}
         merged: list[yaml.Node] = []
         for name_node, value_node in node.value:
             place, name = _place(name_node), name_node.value
@@ -294,14 +294,14 @@ class _Walk:
             return self._problem(_place(node), key, "the value does not fit its tag (!); leave the tag out")
         return self._problem(_place(node), key, "a tag (!) is not accepted here; leave it out, or quote the text")
 
-    def _problem(self, place: Place, key: Key, what: str) -> None:
+    def _problem(self, place: Position, key: Key, what: str) -> None:
         name = f"{dotted(key)}: " if key else ""
         self.problems.append(f"{self._path}:{place.line}:{place.column}: {name}{what}")
 
 
-def _place(node: yaml.Node) -> Place:
+def _place(node: yaml.Node) -> Position:
     mark = node.start_mark
-    return Place(mark.line + 1, mark.column + 1, node.value if isinstance(node, yaml.ScalarNode) else None)
+    return Position(mark.line + 1, mark.column + 1, node.value if isinstance(node, yaml.ScalarNode) else None)
 
 
 def _plain(name: str) -> str:

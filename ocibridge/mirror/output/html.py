@@ -105,19 +105,19 @@ def headline(report: MirrorReport) -> str:
         which = "the only tag was" if total == 1 else f"all {total:,} tags were"
         return f"Nothing was new: {which} {_skipped(report)}."
     words = (("copied", "copied"), ("skipped", _skipped(report)), ("pruned", "pruned"), ("kept", "kept"))
-    rest = [(count(outcome, 0), said) for outcome, said in words if count(outcome, 0)]
+    rest = [(count(outcome, 0), text) for outcome, text in words if count(outcome, 0)]
     if not rest:
         return f"{failed:,} of {total:,} tags failed."
-    number, said = rest[0]
+    number, text = rest[0]
     be = "was" if number == 1 else "were"
     if failed:
-        parts = [f"{number:,} {be} {said}", *_parts(rest[1:])]
+        parts = [f"{number:,} {be} {text}", *_parts(rest[1:])]
         return f"{failed:,} of {total:,} tags failed; {_and(parts)}."
-    return f"{_and([f'{_tags(number)} {be} {said}', *_parts(rest[1:])])}."
+    return f"{_and([f'{_tags(number)} {be} {text}', *_parts(rest[1:])])}."
 
 
 def _parts(rest: Iterable[tuple[int, str]]) -> list[str]:
-    return [f"{number:,} {'was' if number == 1 else 'were'} {said}" for number, said in rest]
+    return [f"{number:,} {'was' if number == 1 else 'were'} {text}" for number, text in rest]
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -172,7 +172,7 @@ class _Share(NamedTuple):
     """A part of the bytes of a run; `left` and `width` are per cent of the whole."""
 
     key: str
-    said: str
+    text: str
     blobs: int
     size: int
     left: float
@@ -187,9 +187,9 @@ def _shares(totals: Moves) -> list[_Share]:
     )
     whole = sum(size for *_, size in parts)
     found: list[_Share] = []
-    for key, said, blobs, size in parts if whole else ():
+    for key, text, blobs, size in parts if whole else ():
         left = found[-1].left + found[-1].width if found else 0.0
-        found.append(_Share(key, said, blobs, size, left, size / whole * 100))
+        found.append(_Share(key, text, blobs, size, left, size / whole * 100))
     return found
 
 

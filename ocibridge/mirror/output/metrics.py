@@ -289,7 +289,7 @@ class _Gateway:
                 with httpx.stream(
                     method, url, headers=list(headers), content=data, auth=self.auth, timeout=timeout
                 ) as response:
-                    said = b"" if response.is_success or self.auth else next(response.iter_bytes(KiB), b"")
+                    body = b"" if response.is_success or self.auth else next(response.iter_bytes(KiB), b"")
             except httpx.TimeoutException as exc:
                 raise NetworkError(
                     f"the push gateway {self.name} does not respond",
@@ -301,16 +301,16 @@ class _Gateway:
                     hint="check its address, and whether it is up",
                 ) from exc
             if not response.is_success:
-                raise self._refused(response.status_code, response.reason_phrase, said)
+                raise self._refused(response.status_code, response.reason_phrase, body)
 
         return send
 
-    def _refused(self, status: int, reason: str, said: bytes) -> StoreError:
+    def _refused(self, status: int, reason: str, body: bytes) -> StoreError:
         message = f"the push gateway {self.name} refused the metrics: HTTP {status} {reason}".rstrip()
         if status in (401, 403):
             hint = "put the right user into its URL: http://USER:PASSWORD@HOST"
             return AuthenticationError(message, hint=hint, status=status)
-        lines = said.decode(errors="replace").strip().splitlines()
+        lines = body.decode(errors="replace").strip().splitlines()
         if lines and lines[0].isprintable():
             message = f"{message}, {lines[0][:_MOST_WORDS]}"
         hint = "see the log of the gateway"

@@ -130,10 +130,10 @@ class Tick(NamedTuple):
     """A mark of the axis: where it is, in per cent of the width, and what stands there."""
 
     left: float
-    said: str
+    label: str
 
 
-class Host(NamedTuple):
+class HostRow(NamedTuple):
     """The tags of one target host.
 
     Attributes:
@@ -156,7 +156,7 @@ class Timeline(NamedTuple):
 
     span: float
     ticks: list[Tick]
-    hosts: list[Host]
+    hosts: list[HostRow]
 
 
 def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Timeline | None:
@@ -187,7 +187,7 @@ def _is_timed(item: MirrorItem) -> bool:
     return 0 < item.started < math.inf and 0 <= item.seconds < math.inf
 
 
-def _host(name: str, found: Sequence[Bar], tags: int) -> Host:
+def _host(name: str, found: Sequence[Bar], tags: int) -> HostRow:
     lanes = max(bar.lane for bar in found) + 1
     height = min(max(_MOST_HEIGHT // lanes, _LANE[0]), _LANE[1])
-    return Host(name, tags, lanes, height, sorted(found, key=lambda bar: bar.outcome == "failed"))
+    return HostRow(name, tags, lanes, height, sorted(found, key=lambda bar: bar.outcome == "failed"))

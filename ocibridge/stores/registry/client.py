@@ -227,7 +227,7 @@ class RegistryClient(DistributionClient):
             return _as_requests(found)
         if head:
             return _as_requests(found)
-        response = _as_requests(found, _BlobStream(self._verified(container, digest, found)))
+        response = _as_requests(found, _ResponseStream(self._verified(container, digest, found)))
         if not stream:
             with response:
                 response.content  # noqa: B018 - reads it
@@ -381,7 +381,7 @@ class _ResponseReader:
     release_conn = close
 
 
-class _BlobStream(io.BufferedReader):
+class _ResponseStream(io.BufferedReader):
     """A verified blob, as `requests` reads a body."""
 
     def __init__(self, reader: VerifiedReader) -> None:
@@ -391,7 +391,7 @@ class _BlobStream(io.BufferedReader):
         self.close()
 
 
-def _as_requests(response: httpx.Response, raw: _ResponseReader | _BlobStream | None = None) -> requests.Response:
+def _as_requests(response: httpx.Response, raw: _ResponseReader | _ResponseStream | None = None) -> requests.Response:
     made = _made(response.status_code)
     made.headers.update(response.headers)
     made.url = str(response.url)

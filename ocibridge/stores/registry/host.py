@@ -25,7 +25,7 @@ from .retry import Backoff, HostStats, exhausted
 from .transport import Connections, new_client
 
 READ_AHEAD = 6
-"""Ranges of blobs that are read ahead from one host at a time, and kept in memory until it is their turn."""
+"""Ranges of blobs that are read ahead from one host at a time, and kept in memory until they are read."""
 UNSAFE = "the registry, or a proxy before it, is not set up safely; ask its administrator"
 _MAX_WARNINGS = 20
 _MAX_WARNING = 300
@@ -45,7 +45,7 @@ _log.addHandler(logging.NullHandler())
 
 
 @dataclass
-class Capabilities:
+class HostCapabilities:
     """Capabilities of a registry, as observed; all are assumed until a request fails.
 
     Attributes:
@@ -83,7 +83,7 @@ class Host:
     def __init__(self, name: str, options: RegistryOptions, permits: Permits) -> None:
         self.name = name
         self.options = options
-        self.can = Capabilities()
+        self.can = HostCapabilities()
         self.backoff = Backoff()
         limits = options.rate_limits
         self.limiter = RequestLimiter(limits, self.backoff, permits) if limits.limited else None
@@ -94,7 +94,7 @@ class Host:
         self._clients: dict[tuple[str, str, int | None], httpx.Client] = {}
         self._warnings: list[str] = []
         self._silent = False
-        self._told = -math.inf
+        self._reported = -math.inf
         try:
             self.origin = httpx.URL(base_url(name, options))
         except httpx.InvalidURL as exc:
@@ -205,13 +205,13 @@ class Host:
         with self._scheme_lock:
             if not self._scheme_is_known and self.is_own(url):
                 self._scheme_is_known = True
-                if self._answers_tls():
+                if self._responds_over_tls():
                     self.origin = self.origin.copy_with(scheme="https")
                     self.base = str(self.origin).rstrip("/")
                     self.auth.moved(self.origin)
             return self.is_own(url.copy_with(scheme="https"))
 
-    def _answers_tls(self) -> bool:
+    def _responds_over_tls(self) -> bool:
         url = httpx.URL(f"https://{self.name}/v2/")
         try:
             with new_client(self.options, url, True, self._connections, verify=False) as client:
@@ -249,7 +249,7 @@ class Host:
     def _on_silence(self, seconds: float, left: float) -> None:
         with self._lock:
             now = time.monotonic()
-            known, self._told = now - self._told < seconds, now
+            known, self._reported = now - self._reported < seconds, now
         if known:
             return  # by another connection
         _log.warning("%s has sent nothing for %.0f s; waiting for it %.0f s longer", self.name, seconds, left)

@@ -218,7 +218,7 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
         limiter = call.host.limiter
         if limiter is None or call.scope is None:
             return self._follow(call)
-        permit = limiter.take(self._ask_quota)
+        permit = limiter.take(self._ask_remaining)
         try:
             response = self._follow(call)
         except BaseException:
@@ -230,7 +230,7 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
             response.stream = _Released(response.stream, permit.release)
         return response
 
-    def _ask_quota(self, call: Call) -> None:
+    def _ask_remaining(self, call: Call) -> None:
         with closing(self._follow(call)) as response:
             self.read(call, response)
 

@@ -44,7 +44,7 @@ class HostStats:
         return HostStats(self.requests + other.requests, self.retries + other.retries, self.waited + other.waited)
 
 
-class Tally:
+class HostCounters:
     """Counts what `HostStats` tells."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Backoff:
     def __init__(self) -> None:
         self.connected = False
         self.responded = False
-        self.tally = Tally()
+        self.tally = HostCounters()
         self._until = 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.errors import FormatError, LimitError, OcibridgeError
-from ocibridge.formats.carton.manifest import Manifest, parse_manifest
+from ocibridge.formats.carton.manifest import CartonManifest, parse_manifest
 
 A, B = "a" * 64, "b" * 64
 
 
-def parse(text: str) -> Manifest:
+def parse(text: str) -> CartonManifest:
     return parse_manifest(text.encode(), "it", 10_000)
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from ocibridge.errors import FormatError, LimitError, SourceError
-from ocibridge.formats.folder.walk import Listing, walk
+from ocibridge.formats.folder.walk import FolderListing, walk
 from ocibridge.io.content import FileContent
 
 
-def listing(root: Path, ignored: Callable[[str, bool], bool] = lambda path, is_folder: False) -> Listing:
+def listing(root: Path, ignored: Callable[[str, bool], bool] = lambda path, is_folder: False) -> FolderListing:
     return walk(root, ignored, 100)
 
 
-def links(found: Listing) -> dict[str, str | None]:
+def links(found: FolderListing) -> dict[str, str | None]:
     return {path: file.symlink for path, file in found.files.items()}
 
 

@@ -9,14 +9,14 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from ocibridge.errors import FormatError, LimitError
-from ocibridge.formats.mlsteam.manifest import Manifest, Manifest2023, Manifest2024, parse_manifest, synthesise
+from ocibridge.formats.mlsteam.manifest import Manifest2023, Manifest2024, PackageManifest, parse_manifest, synthesise
 from ocibridge.model import ModelInfo
 
 from ..build import contents
 from .archives import FIXTURES, PLAIN, V2023, V2024, read
 
 
-def parse(document: object) -> Manifest:
+def parse(document: object) -> PackageManifest:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
     return parse_manifest(data, "x.mlarchive", 1 << 20)
 
