@@ -70,6 +70,7 @@ def push(
     reference = parse_reference(target) if isinstance(target, str) else target
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
+    prefix = folder_prefix(options.prefix)
     found = source_of(source)
     layers = _whole(found, options) if options.exact else _layers(found, options)
     planned = PlanOptions(
@@ -78,7 +79,7 @@ def push(
         dict(options.annotations or {}),
         options.created or _source_date(),
         dialect_named(options.dialect),
-        folder_prefix(options.prefix),
+        prefix,
         options.max_layers or settings.MAX_LAYERS,
         options.limits,
     )
@@ -174,7 +175,7 @@ def _image_companion(options: PushOptions, reference: Reference) -> ImageCompani
     if "image" in options.also:
         from .image import companion_of
 
-        return companion_of(reference, options.platforms or settings.PLATFORMS)
+        return companion_of(reference, settings.PLATFORMS if options.platforms is None else options.platforms)
     if options.platforms is not None:
         raise UsageError("--platform is for the companion image", hint="add --also image, or leave it out")
     return None

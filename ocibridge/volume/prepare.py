@@ -67,7 +67,7 @@ def volume_prepare(
     reference = parse_reference(source) if isinstance(source, str) else source
     goal = reference if target is None else (parse_reference(target) if isinstance(target, str) else target)
     place = companion_reference(_tagged(goal, target is None), options.suffix)
-    wanted = parse_platforms(options.platforms or settings.PLATFORMS)
+    wanted = parse_platforms(settings.PLATFORMS if options.platforms is None else options.platforms)
     progress = progress or Progress()
     with ExitStack() as stack:
         same = goal.name == reference.name
