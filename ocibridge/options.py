@@ -35,7 +35,7 @@ Choices = Sequence[str] | type[Enum] | Callable[[], Sequence[str]]
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of one field; see `option`.
+    """The declaration of one field; see `option`.
 
     Attributes:
         name: Name of the field.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other packages add: classes that they name as entry points (Python Packaging Guide, "Entry points").
+"""Plugins: classes that other packages name as entry points (Python Packaging Guide, "Entry points").
 
 A plugin that cannot be used causes one warning (`PluginWarning`); everything else works without it.
 """
@@ -59,7 +59,7 @@ def _checked(name: str, made: Any, base: type[Any], taken: frozenset[str]) -> An
 
 
 def _announced(group: str) -> bool:
-    """Whether any installed package has entry points of this group: a look at the files alone."""
+    """Return whether any installed package has entry points of this group: a look at the files alone."""
     section = f"[{group}]".encode()
     for folder in dict.fromkeys(sys.path):
         for file in Path(folder or ".").glob("*-info/entry_points.txt"):

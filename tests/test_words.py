@@ -110,6 +110,13 @@ def test_help_texts_have_no_retired_word() -> None:
         assert [word for word, pattern in PATTERNS.items() if pattern.search(text)] == [], command
 
 
+@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_docstrings_begin_with_a_noun_or_a_verb(path: Path) -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = (ast.get_docstring(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds))
+    assert [text for text in texts if text and re.match(r"(What|Whether|Where|Which|How|Who)\b", text)] == []
+
+
 def test_a_class_name_means_one_thing() -> None:
     names = Counter(
         node.name.lstrip("_")

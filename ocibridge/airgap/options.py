@@ -15,7 +15,7 @@ GROUP = "many references in one archive, for the other side of an air gap"
 
 @dataclass(frozen=True, kw_only=True)
 class InventoryOptions(TransferOptions):
-    """What a pack and its restoration have in common."""
+    """Options of both `pack` and `unpack`."""
 
     inventory: str | os.PathLike[str] | None = option(
         None, help="write an inventory of what the other side has afterwards", metavar="FILE", group=GROUP

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def is_requested() -> bool:
-    """Whether a completion script has started this process to get completions (`_ARGCOMPLETE` of argcomplete)."""
+    """Return whether a completion script has started this process (`_ARGCOMPLETE` of argcomplete)."""
     return "_ARGCOMPLETE" in os.environ
 
 

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def summary(report: CopyReport) -> str:
-    """What moved, and what did not have to."""
+    """Format the summary: blobs that were transferred, and those that were not."""
     counts = (
         (report.copied, "copied", report.copied_bytes),
         (report.mounted, "mounted", report.mounted_bytes),

@@ -33,7 +33,7 @@ def add(parser: options.Parser) -> None:
 
 
 def asked(args: argparse.Namespace) -> bool:
-    """Whether the command line asks for this kind of copy."""
+    """Return whether the command line asks for this kind of copy."""
     own = [each for kind in KINDS for each in fields_of(kind) if each.group == GROUP]
     return bool(args.to or args.from_archive or options.given(args, own))
 

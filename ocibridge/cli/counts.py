@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of a transfer have done so far; they only count, so that watching costs the transfer nothing."""
+"""Counters of a transfer, which the workers only increment, so that progress display costs nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WINDOW = 8.0
 
 
 class Snapshot(NamedTuple):
-    """Where a phase stands.
+    """State of a phase.
 
     Attributes:
         phase: See `Task`.

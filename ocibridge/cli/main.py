@@ -155,7 +155,7 @@ def _failed(exc: Exception, as_json: bool, args: argparse.Namespace) -> int:
 
 
 def _out_of_memory(exc: Exception) -> bool:
-    """Whether memory was refused: for an object, for the stack of a thread, or for the code of a module."""
+    """Return whether memory was refused: for an object, for the stack of a thread, or for the code of a module."""
     refused = isinstance(exc, OSError) and exc.errno == errno.ENOMEM
     thread = isinstance(exc, RuntimeError) and "start new thread" in str(exc)
     module = isinstance(exc, ImportError) and "failed to map segment" in str(exc)

@@ -224,7 +224,7 @@ def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
 
 
 def _check_reports(args: argparse.Namespace) -> None:
-    """What cannot be written anyhow is found out before a run that may take hours."""
+    """Check before a run, which may take hours, that the reports can be written."""
     from ..io.atomic import check_place
 
     for path in args.report:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
-    """What a run would do: a line for each tag that is not in sync, and the sums, which begin with `word`."""
+    """Format a plan: a line for each tag that is not in sync, and the sums, which begin with `word`."""
     rows = [
         (item.action, item.source or "", "->" if item.source else "", item.target, _reason(item.reason, item.moves))
         for item in plan.items
@@ -48,7 +48,7 @@ def run_lines(report: MirrorReport) -> list[str]:
 
 
 def summary(report: MirrorReport) -> str:
-    """What was done, and what was saved."""
+    """Format the summary: the number of tags by outcome, and the bytes that were not transferred."""
     counts = report.counts
     parts = [f"{counts['copied']} copied"] if counts.get("copied") else []
     parts += _skipped([item.reason for item in report.items if item.outcome == "skipped"])

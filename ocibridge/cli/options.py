@@ -234,7 +234,7 @@ def refuse(args: argparse.Namespace, kind: type[Options], wanted: type[Options],
 
 
 def add_source_registry(parser: Parser) -> None:
-    """How the registry of a source is reached, in flags that start with `--from-`."""
+    """Add the options of the source registry, which start with `--from-`."""
     title = "registry of the source"
     parser.add_argument_group(title, "where it is another than that of the target, or needs other options")
     names = ("plain_http", "insecure", "ca_file", "username")
@@ -245,7 +245,7 @@ def add_source_registry(parser: Parser) -> None:
 
 
 def registry_of(args: argparse.Namespace, prefix: str = "") -> RegistryOptions | None:
-    """What the registry flags say; None if there are none.
+    """Return the registry options that were given; None if there are none.
 
     Args:
         args: The arguments.

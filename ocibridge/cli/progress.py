@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transfer looks like while it runs: bars, lines or JSON, on standard error.
+"""Progress display on standard error: bars, lines or JSON.
 
 The workers only count; a thread of its own looks at the counts now and then: watching costs the transfer nothing.
 """

@@ -57,6 +57,6 @@ def _summary(report: PullReport) -> str:
 
 
 def files(report: PullReport | RewriteReport) -> str:
-    """What was written."""
+    """Return the written files."""
     kind = f"{report.format}, {report.note}" if report.note else report.format
     return f"({kind}): {report.files} files, {human_size(report.size)}"

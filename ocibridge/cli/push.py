@@ -50,14 +50,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def summary(report: PushReport) -> str:
-    """What was sent, and what was saved."""
+    """Format the summary: layers that were uploaded, and those that were not."""
     name = report.identity or report.format
     also = "".join(f", also {each.reference}" for each in report.also)
     return f"pushed {name}: layers {movements(report.layers)}{also}"
 
 
 def movements(layers: Sequence[PushedLayer]) -> str:
-    """How many blobs were sent, and how many did not have to be."""
+    """Format the number of layers by action."""
     blobs = {layer.digest: layer for layer in layers}.values()
 
     def part(action: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands do with a report: warnings, a summary, the result; or JSON."""
+"""Run a command and print its report: warnings, a summary, the result; or JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PrintableReport(Protocol):
-    """What an operation returns."""
+    """A report that can be printed."""
 
     def to_json(self) -> str:
         """The report as JSON."""

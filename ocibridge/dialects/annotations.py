@@ -142,7 +142,7 @@ def file_origin(layer: StoredLayer) -> dict[str, str]:
 
 
 def guessed(layer: StoredLayer) -> bool:
-    """Whether a layer is marked as a guess."""
+    """Return whether a layer is marked as a guess."""
     found = layer.descriptor.annotations or {}
     return any(found.get(prefix + "file.mediatype.untested") == "true" for prefix in SPECIFIED)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dialect is: it recognises, reads and writes the names of one specification."""
+"""Base class of dialects, which recognise, read and write the vocabulary of one specification."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FinishedLayer(NamedTuple):
 
 
 class StoredArtifact(NamedTuple):
-    """What a manifest and its config say.
+    """Contents of a manifest and its config.
 
     Attributes:
         dialect: Name of the dialect.
@@ -71,7 +71,7 @@ class StoredArtifact(NamedTuple):
 
 
 class ConfigFacts(NamedTuple):
-    """What a config object says, with the annotations of its manifest.
+    """Contents of a config object and of the annotations of its manifest.
 
     Attributes:
         info: Metadata.
@@ -85,7 +85,7 @@ class ConfigFacts(NamedTuple):
 
 
 class ManifestDialect(ABC):
-    """How one specification writes the manifest of a model.
+    """A dialect: the vocabulary of one specification.
 
     Attributes:
         name: Name of the dialect (`--dialect`).
@@ -99,12 +99,12 @@ class ManifestDialect(ABC):
 
     @property
     def prefix(self) -> str:
-        """What the annotation keys of the specification start with."""
+        """Prefix of the annotation keys of the specification."""
         return f"org.{self.namespace}.model."
 
     @property
     def raw_prefixes(self) -> tuple[str, ...]:
-        """What the keys of a path start with in an artifact of raw files alone, which CRI-O mounts by name."""
+        """Prefixes of the `filepath` keys in an artifact of raw files only, which CRI-O mounts by name."""
         return (self.prefix,)
 
     @property
@@ -136,7 +136,7 @@ class ManifestDialect(ABC):
             )
 
     def matches(self, artifact_type: str | None, config_type: str | None) -> bool:
-        """Whether a manifest with these types is in this dialect.
+        """Return whether a manifest with these types is in this dialect.
 
         Args:
             artifact_type: Artifact type of the manifest, or of its descriptor in an index.
@@ -146,7 +146,7 @@ class ManifestDialect(ABC):
 
     @abstractmethod
     def read_config(self, manifest: Manifest, config: bytes, owner: str, limits: Limits) -> ConfigFacts:
-        """What the config object of a manifest says, with the manifest's annotations.
+        """Read the config object of a manifest, together with the manifest's annotations.
 
         Raises:
             FormatError: it is malformed.

@@ -14,7 +14,7 @@ Modality = Literal["text", "image", "audio", "video", "embedding", "other"]
 
 
 class ModelCapabilities(Document):
-    """What a model can do; only in the current specification, and nothing that any format of ours knows."""
+    """Capabilities of a model; only in the current specification, and unknown to all formats."""
 
     input_types: list[Modality] | None = None
     output_types: list[Modality] | None = None

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Layers(str, Enum):
-    """How files become layers (`--layers`)."""
+    """Choices of `--layers`."""
 
     TAR = "tar"
     RAW = "raw"
@@ -15,7 +15,7 @@ class Layers(str, Enum):
 
 
 class Compress(str, Enum):
-    """How tar layers are compressed (`--compress`)."""
+    """Choices of `--compress`."""
 
     NONE = "none"
     GZIP = "gzip"

@@ -59,7 +59,7 @@ class Draft(ManifestDialect):
         self._architecture = architecture
 
     def matches(self, artifact_type: str | None, config_type: str | None) -> bool:
-        """Whether it is a model whose config is none of the model specification."""
+        """Return whether it is a model whose config is none of the model specification."""
         return bool(_ARTIFACT.fullmatch(artifact_type or "") and config_type and not _CONFIG.fullmatch(config_type))
 
     def read_config(self, manifest: Manifest, config: bytes, owner: str, limits: Limits) -> ConfigFacts:

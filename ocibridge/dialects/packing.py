@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files share a layer, and in which order the layers stand."""
+"""Group the files of a model into layers, and order the layers."""
 
 from __future__ import annotations
 

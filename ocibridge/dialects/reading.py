@@ -33,7 +33,7 @@ def parse_manifest(data: bytes, owner: str, limits: Limits = DEFAULT_LIMITS) -> 
 
 
 def is_model(artifact_type: str | None, config_type: str | None) -> bool:
-    """Whether a manifest with these types is in one of the dialects."""
+    """Return whether a manifest with these types is in one of the dialects."""
     return dialect_of(artifact_type, config_type) is not None
 
 

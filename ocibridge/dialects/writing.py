@@ -24,7 +24,7 @@ from .registry import dialect_named
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a model becomes an artifact.
+    """Options for building an artifact of a model.
 
     Attributes:
         layers: See `Layers`.
@@ -48,7 +48,7 @@ class PlanOptions:
 
 
 class _About(NamedTuple):
-    """What a manifest says of the whole model."""
+    """Fields of a manifest about the whole model."""
 
     info: ModelInfo
     format: str | None

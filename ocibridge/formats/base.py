@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a model is written to: a `Sink` of its format."""
+"""Sinks, which write a model in a format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sink(ABC):
         """
 
     def has(self, path: str, size: int, sha256: str) -> bool:
-        """Whether the target holds these bytes already, verified, and takes them as the file `path`.
+        """Return whether the target holds these bytes already, verified, and takes them as the file `path`.
 
         Asked for files that are layers of their own; where true, nothing moves and `write` is not called.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a format is: it recognises, reads and writes one kind of archive, and declares all that others know of it.
+"""Base class of formats: a format recognises, reads and writes one kind of archive, and declares its properties.
 
 The command line, the choice of a format by a name, and the documentation follow from the declaration. Every command
 imports the declarations, so a format imports what it reads and writes with when it does so.
@@ -57,7 +57,7 @@ class Format(ABC, Generic[R, W]):
 
     @abstractmethod
     def matches(self, path: Path) -> bool:
-        """Whether what is at `path` looks like this format (cheap; reads at most a few KiB)."""
+        """Return whether what is at `path` looks like this format (cheap; reads at most a few KiB)."""
 
     @abstractmethod
     def read(self, path: Path, options: R) -> Model:
@@ -78,7 +78,7 @@ class Format(ABC, Generic[R, W]):
         """
 
     def suits(self, dest: Path) -> bool:
-        """Whether a target of this name is meant to be of this format."""
+        """Return whether a target of this name is meant to be of this format."""
         return dest.suffix.lower() in self.suffixes
 
     def checker(self, stored: StoredModel) -> CheckSink:
@@ -88,7 +88,7 @@ class Format(ABC, Generic[R, W]):
         return CheckSink(stored)
 
     def address(self, text: str) -> Address[R, W]:
-        """What a name that begins with `scheme` stands for.
+        """Parse a name that begins with `scheme`.
 
         Raises:
             InvalidReference: it breaks the rules of the format.
@@ -194,12 +194,12 @@ class Blobs(NamedTuple):
     start: str
 
     def url(self, sha256: str) -> str:
-        """Where the blob with this hex sha256 is."""
+        """The URL of the blob with this hex sha256."""
         return f"{self.start}/sha256:{sha256}"
 
 
 class Proof(NamedTuple):
-    """What a manifest alone has proven.
+    """Facts proven by a manifest alone.
 
     Attributes:
         identity: The identity.

@@ -229,7 +229,7 @@ class GgufHeader:
 
     @property
     def file_type_guessed(self) -> bool:
-        """Whether `file_type` is what the tensors suggest, not what whoever made the file says."""
+        """True if `file_type` is what the tensors suggest, not what whoever made the file says."""
         number = self.number("general.file_type")
         return number is None or bool(number & GUESSED) or number not in FILE_TYPES
 

@@ -11,7 +11,7 @@ from ..settings import DEFAULT_LIMITS, Limits
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(Options):
-    """How a source is read.
+    """Options for reading a source.
 
     Attributes:
         exact: Whether an archive is stored as it is, so that a restoration is exact everywhere; see `Format.exact`.
@@ -26,7 +26,7 @@ class ReadOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions(Options):
-    """How a target is written.
+    """Options for writing a target.
 
     Attributes:
         packed: Whether an archive is written (true) or a folder (false); None decides by the name of the target.

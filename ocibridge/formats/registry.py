@@ -72,7 +72,7 @@ def format_for(target: Path) -> AnyFormat | None:
 
 
 def address_of(text: str) -> Address[Any, Any] | None:
-    """What a text stands for that begins with the scheme of a format, such as `ollama:NAME`.
+    """Parse a text that begins with the scheme of a format, such as `ollama:NAME`.
 
     Raises:
         InvalidReference: it begins so, and breaks the rules of the format.

@@ -106,7 +106,7 @@ class AtomicFile:
             self.write(piece)
 
     def pass_over(self, data: memoryview) -> int:
-        """How many leading bytes of `data` are `left` here already. They are taken over; what is left beyond is cut."""
+        """Keep the leading bytes of `data` that the file already has, truncate the rest, and return their number."""
         count = min(len(data), self.left)
         if not count:
             return 0

@@ -36,7 +36,7 @@ class Content(Protocol):
 
 
 class Stamp(NamedTuple):
-    """What tells bytes from other bytes without reading them.
+    """Identifies bytes without reading them.
 
     Attributes:
         identity: Other for other bytes, as far as the system tells.
@@ -191,7 +191,7 @@ class FileContent(Stamped, Loadable):
             return False
 
     def stamp(self) -> Stamp | None:
-        """Which file it is, when it changed, and the range; None where it cannot be looked at."""
+        """Identity of the file, its times, and the range; None if it cannot be examined."""
         try:
             status = os.stat(self._name)  # noqa: PTH116
         except OSError:
@@ -199,11 +199,11 @@ class FileContent(Stamped, Loadable):
         return file_stamp(status, self.offset, self.size)
 
     def found_stamp(self) -> Stamp | None:
-        """What `seen` says, else `stamp`."""
+        """Return `seen` of the content, else its `stamp`."""
         return self.seen or self.stamp()
 
     def read_stamp(self) -> Stamp | None:
-        """What `read` says, else `stamp`."""
+        """Return `read` of the content, else its `stamp`."""
         return self.read or self.stamp()
 
 

@@ -34,11 +34,11 @@ class Database:
         self._connection: sqlite3.Connection | None = None
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a `SELECT` finds."""
+        """Return the rows of a `SELECT`."""
         return self._execute(query, values)[0]
 
     def change(self, statement: str, *values: object) -> int:
-        """How many rows a statement has changed."""
+        """Execute a statement, and return the number of changed rows."""
         return self._execute(statement, values)[1]
 
     def _execute(self, statement: str, values: tuple[object, ...]) -> tuple[list[tuple[Any, ...]], int]:

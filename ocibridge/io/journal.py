@@ -89,7 +89,7 @@ class Journal:
             self._append({"file": path, "done": done})
 
     def marked(self, path: str) -> int:
-        """How many bytes of a file are written."""
+        """Return the number of bytes of a file that are written."""
         return self._marks.get(path, 0)
 
     def add(self, layer: str, entry: JournalEntry) -> None:
@@ -106,7 +106,7 @@ class Journal:
             self._unsaid += entry.size + len(entry.gap or b"")
 
     def entries(self, layer: str) -> list[JournalEntry]:
-        """What is known of a layer, in the order of its bytes."""
+        """The entries of a layer, in the order of its bytes."""
         return list(self._layers.get(layer, ()))
 
     def forget(self, layer: str) -> None:
@@ -122,7 +122,7 @@ class Journal:
             self._append({"cut": layer, "count": count})
 
     def spool(self, layer: str) -> Path:
-        """Where the bytes of a compressed layer are kept until its files are whole."""
+        """The path for the bytes of a compressed layer until its files are complete."""
         return self._path.with_name(layer.replace(":", "-"))
 
     def flush(self) -> None:

@@ -85,7 +85,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def is_named(handle: int, path: Path) -> bool:
-    """Whether an open file is the one of this name."""
+    """Return whether an open file is the one of this name."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:

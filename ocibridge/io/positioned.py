@@ -133,18 +133,18 @@ def append_file(
 
 
 def is_large(size: int) -> bool:
-    """Whether a file is worth a wait for the disk of its own."""
+    """Return whether a file is worth a wait for the disk of its own."""
     return size >= READ_SIZE
 
 
 def resumable_file(place: Path, path: str, size: int, whole: bool, journal: Journal | None) -> FileContent | None:
-    """What is there of a growing file; see `ocibridge.formats.base.Sink.resume_file`."""
+    """Open the received part of a file; see `ocibridge.formats.base.Sink.resume_file`."""
     count = size if whole or not journal else journal.marked(path)
     return FileContent(place, 0, count) if has_bytes(place, count) else None
 
 
 def has_bytes(path: Path, size: int) -> bool:
-    """Whether there is a plain file with at least `size` bytes."""
+    """Return whether there is a plain file with at least `size` bytes."""
     try:
         status = path.lstat()
     except OSError:

@@ -212,7 +212,7 @@ class ForwardingReader(io.RawIOBase):
 
     @property
     def ahead(self) -> bool:
-        """Whether more was read of `source` than was given."""
+        """True if more was read of `source` than was given."""
         return False
 
     def buffered_rest(self) -> memoryview | None:
@@ -227,7 +227,7 @@ class ForwardingReader(io.RawIOBase):
 
 
 class HashingReader(ForwardingReader):
-    """What is read of `source`, and its hash.
+    """A reader that hashes the bytes read from `source`.
 
     Attributes:
         hash: SHA-256 of what was read.
@@ -281,7 +281,7 @@ class ReadAheadReader(ForwardingReader):
 
     @property
     def ahead(self) -> bool:
-        """Whether bytes are ahead."""
+        """True if bytes are ahead."""
         return self._start < self._end
 
     def readinto(self, buffer: object, /) -> int:

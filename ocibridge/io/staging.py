@@ -60,14 +60,14 @@ class StagingFolder:
             raise
 
     def _put_back(self, final: Path) -> None:
-        """What a process that was killed between two renames has moved away gets its name back."""
+        """Restore the name of a target that a killed process moved away between two renames."""
         old = self.path / _OLD
         if os.path.lexists(old) and not os.path.lexists(final):
             old.rename(final)
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier process has left something of the same artifact."""
+        """True if an earlier process has left something of the same artifact."""
         return self.journal is not None and self.journal.resumed
 
     def check_free_space(self, size: int) -> None:

@@ -115,7 +115,7 @@ def tar_header(path: str, size: int) -> bytes:
 
 
 def _is_plain(path: str, size: int) -> bool:
-    """Whether one block does, without a prefix."""
+    """Return whether one block does, without a prefix."""
     return len(path) <= 100 and size < _USTAR_SIZE and path.isascii()
 
 
@@ -241,7 +241,7 @@ def _simple(block: bytes) -> _Fields | None:
 
 
 def is_header(block: bytes) -> bool:
-    """Whether the checksum of a header is right."""
+    """Return whether the checksum of a header is right."""
     stored = block[148:156].strip(b" \0")
     if not stored or stored.strip(b"01234567"):
         return False
@@ -259,7 +259,7 @@ class _Header:
 
     @property
     def extended(self) -> bool:
-        """Whether an extension header says something about the next entry."""
+        """True if an extension header says something about the next entry."""
         return bool(self._own or self._shared)
 
     def extend(self, kind: bytes, body: bytes) -> None:
@@ -272,7 +272,7 @@ class _Header:
             self._own["path" if kind == b"L" else "linkpath"] = self._text(body.rstrip(b"\0"))
 
     def fields(self, block: bytes, kind: bytes, size: int) -> _Fields:
-        """What a header says about an entry, together with the extension headers before it."""
+        """Parse the fields of an entry from its header and the extension headers before it."""
         fields, self._own = self._shared | self._own, {}
         if any(key.startswith("GNU.sparse") for key in fields):
             raise FormatError(f"{self._owner} has a sparse file", hint="pack it with a tar that writes plain files")

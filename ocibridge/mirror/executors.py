@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the work of a run is done: any `concurrent.futures.Executor`, and the ones that have a name."""
+"""Executors of a run: any `concurrent.futures.Executor`, and those with a name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 def workers_by_default(kind: str) -> int:
-    """How many workers an executor of this name has where nobody says otherwise: processes take memory, each."""
+    """Return the default number of workers of an executor: each process takes memory."""
     return min(WORKERS, os.cpu_count() or 1) if kind == "processes" else WORKERS
 
 
@@ -134,7 +134,7 @@ def each_done(
 
 
 def _submitted(executor: Executor, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-    """What `submit` gives; an executor whose workers have died fails with the item, and not with the whole run."""
+    """Submit an item; if the workers of the executor have died, only this item fails."""
     try:
         return executor.submit(work, item)
     except BrokenExecutor as exc:

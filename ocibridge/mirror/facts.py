@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filters of a job ask about a model, from its manifest and config."""
+"""Properties of a model for the filters of a job, from its manifest and config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .jobs.filters import Traits
 
 
 def traits_of(store: Store, reference: Reference) -> Traits:
-    """What is known about an artifact; of what is no model only its type and size.
+    """Return the properties of an artifact; for anything but a model, only type and size.
 
     Raises:
         NotFound: there is nothing of that name.

@@ -19,7 +19,7 @@ _LARGEST_PLAN = 256 * settings.MiB
 
 
 def journal_path(job: str | os.PathLike[str], shard: Shard | None = None) -> Path | None:
-    """Where the notes on a job are kept for this user; None where there is no home for them."""
+    """Return the path of the journal of a job for this user; None without a home folder."""
     home = settings.cache_dir()
     if home is None:
         return None

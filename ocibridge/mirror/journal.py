@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier runs of a job have done, so that the next one can send fewer requests, and resume.
+"""Journal of the runs of a job, with which the next one sends fewer requests, and resumes.
 
 Nothing in the journal is trusted alone: a tag is left out of the work only if the target, when asked, still has the
 digest that is written here. What the notes save is the second question, whether all blobs are there too.
@@ -123,7 +123,7 @@ class MirrorJournal:
 
     @staticmethod
     def read(path: Path) -> Known:
-        """What `known_in` is asked of; empty where there is no such file."""
+        """Read a journal for `known_in`; empty if there is no such file."""
         try:
             return _JournalRecords(path.read_bytes().split(b"\n")[:-1]).done
         except OSError:

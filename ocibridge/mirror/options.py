@@ -11,7 +11,7 @@ from .shards import Shard
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions(Options):
-    """Which part of a job is looked at; None is all of it."""
+    """The shard of a job; None is all of it."""
 
     shard: Shard | None = option(
         None,
@@ -23,14 +23,14 @@ class ShardOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorOptions(ShardOptions):
-    """How well the targets of a job are looked at."""
+    """Options for checking the targets of a job."""
 
     full: bool = option(False, help="ask the targets for every blob, whatever the journal says")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(MirrorOptions):
-    """How a job is run; `executor` is what the report calls that of `mirror_run`."""
+    """Options of a run; `executor` is the name of the executor in the report."""
 
     executor: str = option(
         "threads",

@@ -32,7 +32,7 @@ def mirror_plan(
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> MirrorPlan:
-    """What a run of a job would do; nothing is changed anywhere.
+    """Plan a run of a job; nothing is changed.
 
     Args:
         job: The job file.
@@ -118,7 +118,7 @@ def places_of(job: Job, work: Expansion) -> list[PruneTarget]:
 
 
 def pruning(places: Sequence[PruneTarget], failed: set[str], pool: StorePool) -> list[PlannedItem]:
-    """What is pruned, and what is kept; nothing is pruned where not everything was brought in sync."""
+    """Return the tags to prune and to keep; nothing is pruned unless everything is in sync."""
     found: list[PlannedItem] = []
     for place in places:
         try:
@@ -136,7 +136,7 @@ def pruning(places: Sequence[PruneTarget], failed: set[str], pool: StorePool) ->
 
 
 def unless_failed(item: PlannedItem, failed: set[str]) -> PlannedItem:
-    """What is pruned, or that it is kept, as something of its repository failed."""
+    """Return the item, kept if anything of its repository has failed."""
     name = repository_of(item.target)
     # What failed may be a registry as a whole, or all below a prefix.
     if item.action != "prune" or not any(name == each or name.startswith(f"{each}/") for each in failed):

@@ -54,7 +54,7 @@ DRY_RUN = "dry run: it is deleted with 'dryRun: false'"
 
 
 def plan_prune(place: PruneTarget, pool: StorePool) -> list[PlannedItem]:
-    """What would be deleted, and what is kept though the job does not bring it.
+    """Plan which tags of a target are deleted, and which are kept although the job does not copy them.
 
     Raises:
         OcibridgeError: the target cannot be read.
@@ -86,7 +86,7 @@ def plan_prune(place: PruneTarget, pool: StorePool) -> list[PlannedItem]:
 
 
 def still_to_prune(items: Sequence[PlannedItem], pool: StorePool) -> list[PlannedItem]:
-    """What a plan says, but for what is needed by tags that came after it was made, from the same plan even."""
+    """Return the items of a plan, without manifests that newer tags need, even those of the same plan."""
     doomed: dict[str, set[str]] = defaultdict(set)
     for item in items:
         if item.action == "prune":
@@ -123,7 +123,7 @@ def _is_extra(tag: str, place: PruneTarget) -> bool:
 
 
 def _made_by(template: str, tag: str) -> bool:
-    """Whether a tag is one that the template of a backup makes."""
+    """Return whether a tag is one that the template of a backup makes."""
     before, _, after = template.partition("{tag}")
     return re.fullmatch(f"{re.escape(before)}.+{re.escape(after)}", tag) is not None if "{tag}" in template else False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mirror job says of itself: the plan, and the report of a run."""
+"""Reports of a mirror job: the plan, and the report of a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlannedItem(Report):
 
 
 class Failure(Report):
-    """What went wrong.
+    """An error.
 
     Attributes:
         type: Name of the error's class.
@@ -56,7 +56,7 @@ class Failure(Report):
 
 
 class MirrorPlan(Report):
-    """What a run of a job would do.
+    """Plan of a run.
 
     Attributes:
         version: Of this document: 1.
@@ -114,7 +114,7 @@ class MirrorItem(Report):
 
 
 class MirrorReport(Report):
-    """What a run did.
+    """Report of a run.
 
     Attributes:
         job: Path of the job file as it was given.

@@ -30,7 +30,7 @@ from .work import Unit, Worker, failure, way_of
 
 
 def workers_of(job: Job, options: RunOptions) -> int:
-    """How many tags are worked on at the same time."""
+    """Return the number of tags that are processed at the same time."""
     return options.workers or job.parallel or workers_by_default(options.executor)
 
 

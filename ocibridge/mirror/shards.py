@@ -53,7 +53,7 @@ class Shard:
         return Shard(int(index), int(found[2]))
 
     def has(self, key: str) -> bool:
-        """Whether what has this name belongs to this shard; every name belongs to exactly one.
+        """Return whether what has this name belongs to this shard; every name belongs to exactly one.
 
         Example:
             >>> sum(Shard(index, 16).has("models/digits") for index in range(16))

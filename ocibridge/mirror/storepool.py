@@ -67,7 +67,7 @@ class StorePool:
         return client.list_repositories(host)
 
     def warnings(self) -> list[str]:
-        """What the other sides want their users to know, each once."""
+        """Warnings of the registries, each once."""
         with self._lock:
             return list(dict.fromkeys(text for store in self._stores.values() for text in store.warnings))
 

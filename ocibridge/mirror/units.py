@@ -29,7 +29,7 @@ LISTINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class TagGroup:
-    """What one entry brings from one repository to another.
+    """The tags that one entry copies from one repository to another.
 
     Attributes:
         entry: Number of the entry, from 0.
@@ -143,7 +143,7 @@ def _pairs(entry: SyncEntry, pool: StorePool) -> list[Pair]:
 
 
 def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
-    """What is copied: tags, or the digest of an entry that names one."""
+    """Return the tags to copy, or the digest of an entry that names one."""
     source = each.source
     if entry.type == "image":
         if source.digest:

@@ -72,12 +72,12 @@ class _Case:
 
     @property
     def wanted(self) -> Node | str:
-        """What is copied: the manifest, where it was read already."""
+        """The version to copy: the manifest, if it was read already."""
         return self.root or self.digest
 
     @property
     def equal(self) -> bool:
-        """Whether the target has what the source has, as far as a digest tells."""
+        """True if the target has what the source has, as far as a digest tells."""
         if self.there is None:
             return False
         if self.entry.dialect:
@@ -86,7 +86,7 @@ class _Case:
 
     @property
     def verified(self) -> bool:
-        """Whether all below it was there, too, when the target had this digest for the first time."""
+        """True if all below it was there, too, when the target had this digest for the first time."""
         return (
             not (self.unit.full or self.entry.force_recursive)
             and self.there is not None
@@ -127,7 +127,7 @@ class Worker:
     # Planning.
 
     def plan(self, unit: Unit) -> PlannedItem:
-        """What `run` would do with a unit; nothing is changed anywhere.
+        """Plan what `run` does with a unit; nothing is changed.
 
         Raises:
             OcibridgeError: it cannot be found out.
@@ -267,7 +267,7 @@ class Worker:
             return None  # a layout that has not been made yet
 
     def _below(self, case: _Case) -> bool:
-        """Whether there may be something new below a root that is in sync."""
+        """Return whether there may be something new below a root that is in sync."""
         entry = case.entry
         return bool(entry.referrers or entry.digest_tags) and not entry.fast_check
 
@@ -278,7 +278,7 @@ class Worker:
         return wants_model(case.entry, traits_of(self.pool.store(case.source), case.source.pinned(case.digest)))
 
     def _replaced(self, case: _Case) -> tuple[Descriptor, bytes] | None:
-        """What is about to be replaced, if the job keeps that."""
+        """Return the tag that keeps a replaced manifest, if the job names one."""
         if case.entry.backup is None or case.there is None or case.equal:
             return None
         return self.pool.store(case.target).fetch_manifest(case.there.digest)
@@ -319,7 +319,7 @@ def failure(exc: OcibridgeError) -> Failure:
 
 
 def way_of(entry: SyncEntry) -> str:
-    """What stands in a journal for all that decides what has to be there below a tag, and in which form."""
+    """Return a hash of the options that determine the content and form of a copied tag, for the journal."""
     parts = (entry.platforms, entry.referrers, entry.referrer_types, entry.digest_tags, entry.also, entry.dialect)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

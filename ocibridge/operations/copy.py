@@ -95,7 +95,7 @@ def copy(
 
 
 def _goal(origin: Reference, target: Reference) -> Reference:
-    """Where the copy goes, with its tag."""
+    """The target reference, with its tag."""
     if target.digest is not None:
         raise UsageError("the target of a copy has a tag, not a digest", hint="leave out the part from '@' on")
     if target.tag is not None or (origin.digest is not None and origin.tag is None):
@@ -123,7 +123,7 @@ def copy_companions(
 
 
 def _belongs(source: Store, companion: str, artifact: str) -> bool:
-    """Whether a companion is that of an artifact: it refers to it, or has no blob that the artifact does not have."""
+    """Return whether a companion belongs to an artifact: it refers to it, or all its blobs are the artifact's."""
     try:
         node = read_node(source, companion)
         if node.subject is not None:

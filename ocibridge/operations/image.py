@@ -27,7 +27,7 @@ from .reports import AlsoReport
 
 @dataclass(frozen=True, slots=True)
 class PublishedImage:
-    """What has been published.
+    """A published companion image.
 
     Attributes:
         image: The image.
@@ -40,7 +40,7 @@ class PublishedImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageCompanion:
-    """What `push --also image` publishes.
+    """The companion image of `push --also image`.
 
     Attributes:
         artifact: Where the artifact goes.
@@ -79,7 +79,7 @@ def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:
 
 
 def companion_reference(target: Reference, suffix: str = settings.IMAGE_SUFFIX) -> Reference:
-    """Where the image companion of what `target` names goes: the same repository, its tag with a suffix.
+    """The reference of a companion image: the repository of `target`, and its tag with a suffix.
 
     Raises:
         InvalidReference: the two make no tag.

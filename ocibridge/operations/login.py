@@ -44,7 +44,7 @@ def check_host(text: str, command: str) -> None:
 
 
 def _option(scheme: str, host: str) -> str:
-    """What makes a login use a scheme, where it would not by itself."""
+    """The option that makes a login use a scheme other than the default."""
     loopback = _LOOPBACK.fullmatch(host) is not None
     if scheme == "http" and not loopback:
         return " --plain-http"

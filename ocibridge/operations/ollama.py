@@ -39,7 +39,7 @@ class OllamaCompanion:
 
 
 def companion(model: Model, target: Reference) -> OllamaCompanion:
-    """What `--also ollama` publishes: the original manifest, as `<tag>-ollama` in the same repository.
+    """The companion of `--also ollama`: the original manifest, as `<tag>-ollama` in the same repository.
 
     Raises:
         FormatError: the model has no manifest that registries take.

@@ -40,7 +40,7 @@ def max_layers_option() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(Options):
-    """How much moves at the same time."""
+    """Options of a transfer."""
 
     concurrency: int = option(
         CONCURRENCY,
@@ -53,7 +53,7 @@ class TransferOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions(Options):
-    """Whether digests of unchanged files, and notes on unfinished uploads, are kept in `settings.cache_dir`."""
+    """Return whether digests of unchanged files, and notes on unfinished uploads, are kept in `settings.cache_dir`."""
 
     cache: bool = option(
         True,
@@ -63,14 +63,14 @@ class CacheOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions(Options):
-    """What is accepted from a source before it is refused; see `ocibridge.settings.Limits`."""
+    """Limits for a source; see `ocibridge.settings.Limits`."""
 
     limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(LimitOptions):
-    """How a source on disk is read.
+    """Options for reading a source on disk.
 
     Attributes:
         reading: Options of the format that the source has, such as `CartonReadOptions`, or by name.
@@ -81,7 +81,7 @@ class SourceOptions(LimitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetOptions(LimitOptions):
-    """How a target on disk is written.
+    """Options for writing a target on disk.
 
     Attributes:
         writing: Options of the format that is written, such as `CartonWriteOptions`, or by name.
@@ -185,7 +185,7 @@ class VerifyOptions(SourceOptions, TransferOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BelongingOptions(Options):
-    """What is copied with an artifact."""
+    """Options for what is copied with an artifact."""
 
     platforms: Sequence[str] | None = platform_option(
         "of an index, copy these platforms only, with commas between them; the index keeps its bytes"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operations return, and what `--json` prints; JSON Schemas of these types are in `schemas/`."""
+"""Reports of the operations, as `--json` prints them; their JSON Schemas are in `schemas/`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Report(BaseModel):
 
 
 class Moves(Report):
-    """What happens, or has happened, to blobs and manifests."""
+    """Counts of blobs and manifests, by what happens to them."""
 
     copied: int = Field(0, description="blobs that move from the source to the target")
     copied_bytes: int = Field(0, description="their size in bytes")
@@ -43,7 +43,7 @@ class Moves(Report):
 
     @staticmethod
     def of(done: CopyResult) -> Moves:
-        """What a copy has done, or would do."""
+        """Counts of a copy, done or planned."""
         return Moves(**{key: getattr(done, key) for key in Moves.model_fields})
 
     @staticmethod
@@ -94,12 +94,12 @@ _ACTIONS: dict[str, Literal["uploaded", "skipped", "mounted"]] = {
 
 
 def pushed_layers(done: Published) -> list[PushedLayer]:
-    """What happened to each layer."""
+    """Return a report for each layer."""
     return layer_reports(done.layers)
 
 
 def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
-    """What happened to each of some layers."""
+    """Return a report for each of some layers."""
     return [
         PushedLayer(
             digest=each.descriptor.digest,
@@ -172,7 +172,7 @@ class CopiedCompanion(Report):
 
 
 class Copied(Report):
-    """What was copied."""
+    """Counts of a copy."""
 
     source: str = Field(description="pinned reference of what was copied")
     reference: str = Field(description="pinned reference of the copy")

@@ -96,7 +96,7 @@ def open_source(
 
 
 def reading_of(source: Source, options: SourceOptions, exact: bool = False) -> ReadOptions:
-    """How a source is read, in the options of its format.
+    """Return the read options of the source's format.
 
     Raises:
         UsageError: an option is for another format.
@@ -106,7 +106,7 @@ def reading_of(source: Source, options: SourceOptions, exact: bool = False) -> R
 
 
 def source_of(source: str | os.PathLike[str]) -> Source:
-    """What to read: what is at a path, or the model that a text with the scheme of a format names.
+    """Return the source: a path, or the model that a text with the scheme of a format names.
 
     Raises:
         InvalidReference: the name breaks the rules of the format.
@@ -128,7 +128,7 @@ def source_of(source: str | os.PathLike[str]) -> Source:
 
 
 def subject_of(subject: str | os.PathLike[str] | Reference) -> Source | Reference:
-    """What to look at: a source (see `source_of`; a path exists, or looks like one), or a reference.
+    """Return a source (see `source_of`; a path exists, or looks like one), or a reference.
 
     Raises:
         InvalidReference: it is neither.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is written as: the format that a target's name or `--as` asks for."""
+"""Select the format of a target, by its name or by `--as`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sink_for(
 def writing_of(
     form: AnyFormat, options: TargetOptions, dest: str, packed: bool | None, key: str | None
 ) -> WriteOptions:
-    """How a target is written, in the options of its format.
+    """Return the write options of the target's format.
 
     Raises:
         UsageError: an option is for another format.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs each file of a model as a blob: thin archives, and proofs from a manifest alone."""
+"""Operations that need each file of a model as a blob: thin archives, and proofs from a manifest alone."""
 
 from __future__ import annotations
 

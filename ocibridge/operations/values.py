@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the texts of options mean, for `ocibridge.options.option(parse=…)`."""
+"""Parsers for the values of options, for `ocibridge.options.option(parse=…)`."""
 
 from __future__ import annotations
 

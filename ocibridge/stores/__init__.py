@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where artifacts are kept: a registry, an image-layout folder, an archive in a tar file or its volumes, memory.
+"""Stores of artifacts: registry, image-layout folder, archive in a tar file or volumes, memory.
 
 `Store` is what all of them can do, in small protocols; `open_store` opens the one that a reference names.
 """

@@ -245,7 +245,7 @@ class ArchiveStore(ImageLayout):
 
 
 def open_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> Store:
-    """What `oci-archive:PATH` names, for reading.
+    """Open the archive of `oci-archive:PATH` for reading.
 
     Args:
         path: A file; what one would be called that is there in volumes; or `FILE:HOST/REPOSITORY`, of such a file.
@@ -272,7 +272,7 @@ def _is_repository(text: str) -> bool:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """What changes when another file takes the place of `path`; None where there is none."""
+    """Identity of the file at `path`, which changes with the file; None if there is none."""
     with reading(path):
         try:
             status = path.stat()

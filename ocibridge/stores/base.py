@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store can do, as small protocols; `Store` is all of them together.
+"""Protocols of stores; `Store` is all of them together.
 
 Code that only reads manifests takes a `ManifestFetcher`, code that only lists tags a `TagLister`, and so on: any object
 with these methods will do. The stores of this package derive from `ocibridge.stores.verified.VerifiedStore`.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is known of a store without a request.
+    """Capabilities of a store that are known without a request.
 
     Attributes:
         mount_scope: Blobs can be mounted between stores that have the same one: the address of a registry, say.
@@ -84,7 +84,7 @@ class BlobFetcher(Protocol):
     name: str
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the store holds the blob (of this digest and, where it can tell, this size)."""
+        """Return whether the store holds the blob (of this digest and, where it can tell, this size)."""
         ...
 
     def open_blob(self, descriptor: Descriptor) -> Reader:
@@ -156,7 +156,7 @@ class BlobStream(Iterator[memoryview | bytes], Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Name for messages."""
         ...
 
     @property
@@ -210,7 +210,7 @@ class TagLister(Protocol):
         ...
 
     def is_new(self) -> bool:
-        """Whether the store has nothing yet, so that it need not be asked for anything; False if that is unknown."""
+        """Return whether the store is empty, so that no request for its content is needed; False if unknown."""
         ...
 
 
@@ -238,7 +238,7 @@ class Deleter(Protocol):
 
 
 def can_mount(source: Store, target: Store) -> bool:
-    """Whether `target` may take over blobs from `source` without moving them."""
+    """Return whether `target` may take over blobs from `source` without moving them."""
     return source.capabilities.mount_scope == target.capabilities.mount_scope
 
 
@@ -247,12 +247,12 @@ class Store(ManifestFetcher, BlobFetcher, Pusher, StreamPusher, Mounter, TagList
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known of the store without a request; it may change while the store is used."""
+        """Capabilities of the store, known without a request; they may change while it is used."""
         ...
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the other side wants its users to know (distribution-spec, "Warnings")."""
+        """Warnings of the registry (distribution-spec, "Warnings")."""
         ...
 
     def interrupt(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a layout folder and a layout archive have in common: `index.json` (image-spec, image-layout.md)."""
+"""The `index.json` of layout folders and archives (image-spec, image-layout.md)."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class ImageLayout(VerifiedStore):
         return self._index().tags()
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether there is a blob of this digest and size; its bytes are not read."""
+        """Return whether there is a blob of this digest and size; its bytes are not read."""
         content = self._blob(descriptor.digest)
         return content is not None and content.size == descriptor.size
 

@@ -133,7 +133,7 @@ class LayoutStore(ImageLayout):
         return Capabilities(self.name, streams=True)
 
     def is_new(self) -> bool:
-        """Whether there is no manifest and no blob."""
+        """Return whether there is no manifest and no blob."""
         with reading(self._blobs):
             return not self._index().entries and not any(self._blobs.iterdir())
 

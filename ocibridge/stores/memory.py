@@ -56,7 +56,7 @@ class MemoryStore(ImageLayout):
         return None if data is None else BytesContent(data)
 
     def is_new(self) -> bool:
-        """Whether there is no manifest and no blob."""
+        """Return whether there is no manifest and no blob."""
         return not self._blobs and not self._image_index.entries
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:

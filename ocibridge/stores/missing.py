@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to say where a store has no manifest under a tag: which tags it has."""
+"""Hints for a missing tag: the tags that a store has."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """How a store is opened.
+    """Options for opening a store.
 
     Attributes:
         registry: How to talk to a registry.

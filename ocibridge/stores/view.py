@@ -15,7 +15,7 @@ from .verified import VerifiedStore
 
 
 class RepositoryView(VerifiedStore):
-    """What a layout holds of one repository, under the tags that it has there.
+    """The content of a layout for one repository, with its tags there.
 
     Args:
         layout: The layout, which whoever opened it closes.
@@ -52,7 +52,7 @@ class RepositoryView(VerifiedStore):
         return self.layout._open_blob(descriptor, offset)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the layout holds the blob, for whichever repository."""
+        """Return whether the layout holds the blob, for whichever repository."""
         return self.layout.has_blob(descriptor)
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:

@@ -51,12 +51,12 @@ def numbered(path: Path) -> dict[int, Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file of this name, or a volume of one."""
+    """Return whether there is a file of this name, or a volume of one."""
     return os.path.lexists(path) or bool(numbered(path))
 
 
 def existing(path: Path, split: bool) -> list[Path]:
-    """What is there of an archive: a list alone is one only for those who would write one."""
+    """Existing files of an archive; a checksum list alone counts only for writing."""
     volumes = list(numbered(path).values())
     listed = [list_path(path)] if volumes or split else []
     return [each for each in (path, *volumes, *listed) if os.path.lexists(each)]

@@ -206,7 +206,7 @@ class VolumeWriter:
         ]
 
     def worth_keeping(self, exc: BaseException) -> bool:
-        """Whether another writer should resume what is there, after this error.
+        """Return whether another writer should resume what is there, after this error.
 
         Where nothing was written yet that had not been left, a mistake in a later command does not cost it.
         """
@@ -227,12 +227,12 @@ class VolumeWriter:
 
 
 def _temporary(path: Path, number: int) -> Path:
-    """Where the volume of a number is written."""
+    """The temporary path of a volume."""
     return hidden_path(volume_path(path, number), f"ocibridge-{_RESUME}.part")
 
 
 def _count_left(path: Path, size: int) -> int:
-    """How many volumes of `size` bytes, the last of them perhaps shorter, were left one after the other."""
+    """Return the number of consecutive volumes of `size` bytes that are left; the last one may be shorter."""
     for number in range(1, MOST + 1):
         try:
             there = _temporary(path, number).lstat().st_size

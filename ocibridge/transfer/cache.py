@@ -29,7 +29,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, digests TEXT
 
 
 class LayerKey(NamedTuple):
-    """What a layer is made of, as far as that shows without reading it.
+    """Identity of a layer's content, known without reading it.
 
     Attributes:
         text: Other for other bytes.
@@ -91,7 +91,7 @@ class DigestCache:
         self._database = Database(folder and folder / FILE, _TABLE)
 
     def get(self, layer: Layer, key: LayerKey | None) -> LayerDigests | None:
-        """What is known of a layer, unless it contradicts what is certain: the sizes, and what the format promises."""
+        """Return the cached digests of a layer, unless they contradict its sizes or the digests of its format."""
         if key is None:
             return None
         rows = self._database.rows("SELECT digests, used FROM digests WHERE key = ?", key.text)

@@ -30,7 +30,7 @@ _PHASE = "copying"
 
 @dataclass(frozen=True, slots=True)
 class GraphOptions:
-    """What belongs to a copy.
+    """Options of a copy.
 
     Attributes:
         platforms: `OS/ARCHITECTURE[/VARIANT]` wanted of each index, which keeps its bytes; none: all.
@@ -53,7 +53,7 @@ class GraphOptions:
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """What a copy has done, or would do.
+    """Counts of a copy, done or planned.
 
     Attributes:
         descriptor: The root.
@@ -131,7 +131,7 @@ class GraphCopier:
             return _Copy(self, False).run(root, tag)
 
     def plan(self, version: str | Node, tag: str | None = None) -> CopyResult:
-        """What `copy` would do, at the price of a HEAD a blob; nothing moves.
+        """Plan a copy with one HEAD request per blob; nothing is transferred.
 
         Blobs that an earlier call in the same session has named count as being there.
 
@@ -245,7 +245,7 @@ class _Copy:
     # Manifests and their blobs.
 
     def _tag_leads_to(self, tag: str, digest: str) -> bool:
-        """Whether a tag of the target leads to `digest`."""
+        """Return whether a tag of the target leads to `digest`."""
         there = None if self._new else self._target.head(tag)
         return there is not None and there.digest == digest
 
@@ -253,7 +253,7 @@ class _Copy:
         return not self._new and self._target.head(digest) is not None
 
     def _target_has_children(self, root: Node) -> bool:
-        """Whether the target has all children that are wanted: it may have got other platforms of an index before."""
+        """Return whether the target has all wanted children: it may have other platforms of an index."""
         return all(self._target_has(child.digest) for child in select_platforms(root, self._options.platforms))
 
     def _graph_at_target(self, root: Node) -> Graph:
@@ -315,7 +315,7 @@ class _Copy:
     # What refers to them.
 
     def _find_related(self, digests: Iterable[str]) -> list[_Related]:
-        """What belongs to some manifests."""
+        """Find referrers and digest tags of some manifests."""
         found: list[_Related] = []
         for digest in digests:
             if self._options.referrers:
@@ -346,7 +346,7 @@ class _Copy:
                 self._copy_referrer(each, each.descriptor.digest in there, depth + 1)
 
     def _referrers_at_target(self, digest: str) -> set[str]:
-        """What refers to a manifest at the target, as the target says."""
+        """List the referrers that the target has for a manifest."""
         return set() if self._new else {each.digest for each in self._target.referrers(digest)}
 
     def _copy_referrer(self, related: _Related, there: bool, depth: int) -> None:

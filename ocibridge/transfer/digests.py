@@ -46,7 +46,7 @@ def look_up_digests(blobs: Sequence[LayerBlob], cache: DigestCache, known: Calla
 
 
 def _predictable(layer: Layer) -> bool:
-    """Whether paths, sizes and promised hashes of the files decide every byte of the blob."""
+    """Return whether paths, sizes and promised hashes of the files decide every byte of the blob."""
     return layer.encoding is Encoding.TAR and all(file.sha256 for file in layer.files)
 
 

@@ -102,7 +102,7 @@ class CopyEngine:
         return [actions[id(blob)] for blob in blobs]
 
     def plan(self, blobs: Sequence[Blob], full: bool = False) -> list[str]:
-        """What `copy` would do, as if all that was planned in this run had happened."""
+        """Plan the copy of a blob, as if all plans of this run were done."""
         return self._each([[blob] for blob in blobs], lambda group, _: self._plan_blob(group[0], full))
 
     def copy_quietly(self, blobs: Sequence[Blob]) -> None:
@@ -153,7 +153,7 @@ class CopyEngine:
         return action
 
     def _without_bytes(self, blob: Blob, descriptor: Descriptor, presence: Presence, full: bool) -> str | None:
-        """How the target has the blob with no byte of it moving, if it can."""
+        """Give the target the blob without a transfer, if possible, and return the action."""
         target, session = self._target, self._session
         at_home = blob.store is not None and blob.store.name == target.name
         if target.name in presence.homes or (at_home and not full):

@@ -74,7 +74,7 @@ def read_node(store: Store, version: str) -> Node:
 
 
 def node_of(descriptor: Descriptor, data: bytes, owner: str) -> Node:
-    """What a manifest or index says, in any of the forms that registries hold.
+    """Parse a manifest or index, in any form that registries have.
 
     Args:
         descriptor: Its descriptor.

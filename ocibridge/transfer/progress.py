@@ -46,7 +46,7 @@ class Progress:
 
 
 class Within(Progress):
-    """What a single copy is given: its blobs are reported, its plan is not, as it is one of many.
+    """Progress of one copy of many: its blobs are reported, its plan is not.
 
     Args:
         whole: The progress of the run.

@@ -22,7 +22,7 @@ _PHASE = "uploading"
 
 
 class LayerAction(NamedTuple):
-    """What happened to one layer.
+    """Action for one layer.
 
     Attributes:
         descriptor: The layer.
@@ -34,7 +34,7 @@ class LayerAction(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What a push has done.
+    """Result of a push.
 
     Attributes:
         manifest: Descriptor of the manifest or index.

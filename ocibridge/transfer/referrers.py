@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What refers to a manifest (distribution-spec, "Listing Referrers")."""
+"""Referrers of a manifest (distribution-spec, "Listing Referrers")."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def fallback_tag(digest: str) -> str:
 
 
 def is_fallback(tag: str, descriptor: Descriptor) -> bool:
-    """Whether what a digest tag leads to is that list, which each registry keeps for itself."""
+    """Return whether what a digest tag leads to is that list, which each registry keeps for itself."""
     return len(tag) == len("sha256-") + 64 and descriptor.media_type == MEDIA_TYPE_INDEX

@@ -23,7 +23,7 @@ from .workers import Workers
 
 
 class Restored(NamedTuple):
-    """What a restoration has done.
+    """Result of a restore.
 
     Attributes:
         identity: The identity of what was restored, where its format has one.

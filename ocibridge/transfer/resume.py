@@ -141,7 +141,7 @@ class LayerResume:
         self._passed += 1
 
     def forget(self) -> None:
-        """What was here is not what it should be: the layer begins anew."""
+        """Discard the kept bytes, which are wrong, and start the layer again."""
         self._journal.forget(self._key)
         self._drop_spool()
         self._journalled, self.prefix, self.files = [], None, []
@@ -178,7 +178,7 @@ class LayerResume:
         return made if 0 < made.size <= self._layer.descriptor.size else None
 
     def _gap(self, before: int, entry: JournalEntry) -> bytes:
-        """What is between a file of `before` bytes and the one of `entry`."""
+        """The bytes between a file of `before` bytes and the file of `entry`."""
         if entry.gap is not None:
             return entry.gap
         tar = self._layer.encoding is Encoding.TAR

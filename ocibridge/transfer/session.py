@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all copies of one run know together, so that no blob moves twice and no host is asked twice."""
+"""State shared by all copies of a run, so that no blob is transferred twice and no request repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnBlob = Callable[[str, int, str, str], None]
 
 @dataclass(slots=True)
 class Presence:
-    """Where one blob is known to be, within one registry.
+    """Known repositories of a blob, within one registry.
 
     Attributes:
         lock: Held by whoever brings it there; the next one finds it.
@@ -38,7 +38,7 @@ class Presence:
 
 
 class CopySession:
-    """What one run knows: where blobs are, which repositories are new, which mounts are refused. Thread-safe.
+    """State of a run: locations of blobs, new repositories, refused mounts. Thread-safe.
 
     Args:
         on_blob: Called for each blob that the target has.
@@ -80,7 +80,7 @@ class CopySession:
         self._locks: dict[str, threading.Lock] = {}
 
     def presence(self, target: Store, digest: str) -> Presence:
-        """What is known of a blob in the registry of `target`."""
+        """Return the known repositories of a blob in the registry of `target`."""
         key = (target.capabilities.mount_scope, digest)
         with self._lock:
             found = self._presences.get(key)
@@ -114,26 +114,26 @@ class CopySession:
             self._new[target.name] = False
 
     def is_new(self, target: Store) -> bool:
-        """Whether `target` had nothing when this run began."""
+        """Return whether `target` had nothing when this run began."""
         with self._once(f"new {target.name}"):
             if target.name not in self._new:
                 self._new[target.name] = target.is_new()
             return self._new[target.name]
 
     def known_as_new(self, name: str) -> bool:
-        """Whether the target of this name was asked already, and had nothing; nobody is asked."""
+        """Return whether the target of this name was asked already, and had nothing; nobody is asked."""
         return self._new.get(name, False)
 
     def may_stream(self, target: Store) -> bool:
-        """Whether a blob may be hashed while it is sent: `target` takes that, and had nothing when this run began."""
+        """Return whether blobs may be hashed while they are sent: `target` supports it, and was empty at the start."""
         return target.capabilities.streams and self.is_new(target)
 
     def may_mount(self, source: Store, target: Store) -> bool:
-        """Whether it makes sense to try a mount."""
+        """Return whether it makes sense to try a mount."""
         return can_mount(source, target) and self._refusals[source.name, target.name] < REFUSALS
 
     def journalled_homes(self, target: Store, digest: str) -> list[Store]:
-        """Where in the registry of `target` an earlier run has brought a blob; a few of these repositories."""
+        """Return a few repositories of the registry of `target` to which an earlier run has copied a blob."""
         names = [name for name in self._journalled_in.get(digest, ()) if name != target.name]
         if not names or self._opened is None:
             return []

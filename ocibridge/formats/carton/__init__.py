@@ -38,7 +38,7 @@ class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
     write_options = CartonWriteOptions
 
     def matches(self, path: Path) -> bool:
-        """Whether `path` is a `.carton` file, an unpacked carton, or a zip archive with the files of one."""
+        """Return whether `path` is a `.carton` file, an unpacked carton, or a zip archive with the files of one."""
         if path.is_dir():
             return (path / MANIFEST).is_file() and (path / CARTON_TOML).is_file()
         return path.is_file() and (self.suits(path) or _looks_like_carton(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a carton before MANIFEST is asked: a zip archive or a folder as files and symbolic links."""
+"""Entries of a carton, a zip archive or a folder: files and symbolic links, before MANIFEST is read."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _HAVE_WORDS = frozenset(("name", "title", "description", "licenses", "doc_url", 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """What a carton has to say of the program that runs it (seed 000, "carton.toml", `[runner]`).
+    """The program that runs a carton (seed 000, "carton.toml", `[runner]`).
 
     Attributes:
         name: `runner_name`, such as `torchscript`.

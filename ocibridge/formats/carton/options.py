@@ -16,7 +16,7 @@ _NEW = "making a carton of a model that was none"
 
 @dataclass(frozen=True, kw_only=True)
 class CartonReadOptions(ReadOptions):
-    """How a carton is read.
+    """Options for reading a carton.
 
     Raises:
         UsageError: hosts are named, and nothing may be fetched.
@@ -42,7 +42,7 @@ class CartonReadOptions(ReadOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CartonWriteOptions(WriteOptions):
-    """How a carton is written (seed 000; for a new one, "carton.toml", `[runner]`).
+    """Options for writing a carton (seed 000; for a new one, "carton.toml", `[runner]`).
 
     Raises:
         UsageError: a runner without the framework versions that it needs, or the other way round.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kind of layer a file of a carton belongs into."""
+"""Roles of the files of a carton."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class CartonToml(CartonTable):
         )
 
     def origin(self) -> dict[str, str]:
-        """What has no place in `ModelInfo`, where present."""
+        """Data without a field in `ModelInfo`, if present."""
         runner = self.runner or RunnerTable()
         found = {
             "carton.spec_version": self.spec_version,
@@ -121,7 +121,7 @@ class CartonToml(CartonTable):
         return {key: str(value) for key, value in found.items() if value is not None}
 
     def problems(self) -> Iterator[str]:
-        """What the specification or the carton client does not like, one clause each."""
+        """Violations of the specification or of the carton client's rules, one clause each."""
         if self.spec_version is None:
             yield f"spec_version is missing; {_REFUSES}"
         elif self.spec_version != 1:
@@ -154,7 +154,7 @@ class TensorIndex(CartonTable):
     tensor: list[IndexRow]
 
     def problems(self, files: Collection[str]) -> Iterator[str]:
-        """What the carton client does not like, one clause each; `files` are the paths in the carton."""
+        """Violations of the carton client's rules, one clause each; `files` are the paths in the carton."""
         if any(row.inner is None for row in self.tensor):
             yield "a tensor has no `inner` list; the carton client panics"
         for row in self.tensor:

@@ -199,7 +199,7 @@ class CartonZipSink(Sink):
 
 
 class ManifestCheck:
-    """What MANIFEST and the publisher promise about what arrives."""
+    """Checks of written files against MANIFEST and the recorded identity."""
 
     def __init__(self, owner: str, stored: StoredModel, limits: Limits) -> None:
         self._owner = owner

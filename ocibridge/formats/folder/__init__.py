@@ -37,7 +37,7 @@ class FolderFormat(Format[FolderReadOptions, WriteOptions]):
     write_options = WriteOptions
 
     def matches(self, path: Path) -> bool:
-        """Whether `path` is a folder, or a file named `*.gguf` or `*.safetensors`."""
+        """Return whether `path` is a folder, or a file named `*.gguf` or `*.safetensors`."""
         return path.is_dir() or (path.suffix.lower() in _FILES and path.is_file())
 
     def read(self, path: Path, options: FolderReadOptions) -> Model:

@@ -58,7 +58,7 @@ class Glob(GitIgnoreSpecPattern):
         return (None if regex is None else _linear(regex) + _end(regex, pattern.rstrip())), include
 
     def covers(self, path: str) -> bool:
-        """Whether it matches the file `path` or, where it ends in a slash, a folder that the file is in."""
+        """Return whether it matches the file `path` or, where it ends in a slash, a folder that the file is in."""
         if str(self).endswith("/"):
             return any(self.match_file(f"{folder}/") for folder in parents(path))
         return self.match_file(path) is not None
@@ -73,7 +73,7 @@ def parents(path: str) -> Iterator[str]:
 
 
 def _end(regex: str, text: str) -> str:
-    """What follows `regex` so that it matches a whole path; `a/**` means what is in `a`, and not `a` itself."""
+    """The end of `regex` that makes it match a whole path; `a/**` matches the content of `a`, and not `a` itself."""
     if regex.startswith("^") and text.endswith("/**"):
         return "."
     return r".*/\Z" if regex.startswith("^") and text.endswith("/**/") else r"\Z"

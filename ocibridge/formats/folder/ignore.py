@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a folder are left out (`.ocibridgeignore`, with the patterns of gitignore(5))."""
+"""Ignore rules of a folder (`.ocibridgeignore`, with the patterns of gitignore(5))."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ignores:
         self._patterns = tuple(patterns)[::-1]
 
     def ignores(self, path: str, is_folder: bool) -> bool:
-        """Whether `path` is ignored, given that the folder that it is in is not.
+        """Return whether `path` is ignored, given that the folder that it is in is not.
 
         Nothing in an ignored folder can be taken back, as in gitignore(5).
         """

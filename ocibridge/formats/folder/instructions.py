@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the owner of a folder says about it, in `.ocibridge.toml` and `.ocibridgeignore`."""
+"""Read `.ocibridge.toml` and `.ocibridgeignore` of a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS_FILE = ".ocibridge.toml"
 
 
 class Instructions(NamedTuple):
-    """What the two files say together; `settings` is None where the folder has none."""
+    """Contents of the two files; `settings` is None if the folder has none."""
 
     settings: FolderSettings | None
     rules: tuple[Rule, ...]

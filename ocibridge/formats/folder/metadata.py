@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a folder says about its model: weights' headers, `config.json` and the front matter of the README.
+"""Metadata of a folder, from headers of weights, `config.json` and the front matter of the README.
 
 Where sources disagree, people win over machines: the README, then the configuration, then the headers; precision and
 parameters come from the headers, which cannot be wrong about them. What is malformed is a warning, never an error, and
@@ -46,7 +46,7 @@ _CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 
 
 class Description(NamedTuple):
-    """What was found.
+    """Metadata found.
 
     Attributes:
         info: Metadata.
@@ -145,7 +145,7 @@ class _Describer:
             return {}
 
     def _front_matter_texts(self, key: str) -> tuple[str, ...]:
-        """What the front matter says under `key`."""
+        """The texts of the front matter under `key`."""
         return _list(*self._front.get(key, ()))
 
     def _name(self, gguf: GgufHeader) -> str | None:
@@ -195,7 +195,7 @@ class _Describer:
         )
 
     def _quantization(self) -> tuple[bool, str | None]:
-        """Whether `config.json` says that weights are quantised, and the word for how."""
+        """Return whether `config.json` says that weights are quantised, and the word for how."""
         table = self._config.get("quantization_config")
         if isinstance(table, dict):
             return True, _clean(table.get("quant_method"))

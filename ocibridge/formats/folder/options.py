@@ -33,7 +33,7 @@ def role_rules(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderReadOptions(ReadOptions):
-    """How a folder is read: globs and the roles of the files that they match, before all other rules."""
+    """Options for reading a folder: globs with roles, which precede all other rules."""
 
     roles: Sequence[tuple[str, str]] = option(
         (),

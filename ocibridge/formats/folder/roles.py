@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kind of layer a file of a folder belongs into: an ordered table of rules, of which the first match decides.
+"""Roles of the files of a folder: an ordered table of rules, the first match of which decides.
 
 The default table follows the classification of modctl (`pkg/modelfile/constants.go`: configuration, weights, code,
 documents, in this order). It differs where a file has a better place here: README and LICENSE are documents under any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a folder: its files, with symbolic links followed as far as they stay inside."""
+"""List the files of a folder; symbolic links are followed if they stay inside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """What is in a folder.
+    """Contents of a folder.
 
     Attributes:
         files: By path, in the order of the UTF-8 bytes of the paths.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the headers of the weights in a folder say, where a folder may hold the same weights more than once.
+"""Metadata from the headers of weights; a folder may contain the same weights more than once.
 
 Weights in the root count, else those of the only folder that has some, else (in a pipeline of components, which a
 `model_index.json` in the root declares) those of all. Of the formats there, only the first of `FORMATS` counts. Shards
@@ -51,7 +51,7 @@ _TORCH_BIN = re.compile(r"(?:pytorch_|adapter_)?model[^/]*\.bin")
 
 
 class WeightFacts(NamedTuple):
-    """What is known of the weights; what is not known, or not agreed on, is None or empty.
+    """Metadata of weights; unknown or contradictory values are None or empty.
 
     Attributes:
         format: A key of `FORMATS`.
@@ -169,7 +169,7 @@ def _choose(groups: list[_WeightSet]) -> list[_WeightSet]:
 
 
 def _agreed(kind: str, found: Sequence[WeightFacts]) -> WeightFacts:
-    """What alternatives have in common; those that are no model of their own count only where there is nothing else."""
+    """Values shared by all alternatives; those that are no model of their own count only if there is nothing else."""
     found = [each for each in found if not each.gguf or _is_model(each.gguf)] or found
     return WeightFacts(
         format=kind,
@@ -197,7 +197,7 @@ def _same(values: Iterable[T]) -> T | None:
 
 
 def _is_model(header: GgufHeader) -> bool:
-    """Whether a GGUF file is a model, not an adapter or the projector of one."""
+    """Return whether a GGUF file is a model, not an adapter or the projector of one."""
     return header.kind in (None, "model") and header.architecture != "clip"
 
 

@@ -38,7 +38,7 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
     write_options = MlsteamWriteOptions
 
     def matches(self, path: Path) -> bool:
-        """Whether `path` is a `.mlarchive` file, an encrypted package, or a zip archive that ends like an archive.
+        """Return whether `path` is a `.mlarchive` file, an encrypted package, or a zip archive of this format.
 
         Key files match by their name, so that `read` can refuse them.
         """

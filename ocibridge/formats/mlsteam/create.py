@@ -216,7 +216,7 @@ def _member_order(name: str) -> tuple[int, bytes]:
 
 
 def _losses(stored: StoredModel, members: Iterable[str], own_manifest: bool) -> Iterator[str]:
-    """What a new archive cannot say of `stored`; a manifest of the model's own may name another loader."""
+    """Facts of `stored` that a new archive cannot express; a manifest of the model's own may name another loader."""
     if LOADER not in members and not own_manifest:
         unless = "" if stored.complete else ", unless a layer without a listing brings it"
         yield f"the archive has no {LOADER}{unless}: {_UNLOADABLE}"

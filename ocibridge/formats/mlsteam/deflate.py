@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which deflate level made some bytes: zlib is asked, level by level, while both are streamed."""
+"""Find the deflate level of compressed bytes, by compressing with each level while streaming."""
 
 from __future__ import annotations
 

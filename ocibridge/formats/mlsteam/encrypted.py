@@ -24,7 +24,7 @@ _OVERHEAD = 16 + 12 + 16  # header, initialisation vector, tag
 
 
 def is_encrypted(path: Path) -> bool:
-    """Whether the file at `path` begins like an encrypted package.
+    """Return whether the file at `path` begins like an encrypted package.
 
     Raises:
         SourceError: it cannot be read.

@@ -180,7 +180,7 @@ class PackageManifest:
         )
 
     def origin(self) -> dict[str, str]:
-        """What has no place in `ModelInfo`, where present."""
+        """Data without a field in `ModelInfo`, if present."""
         names = [name for each in self.models if (name := _text(each.get("name")))]
         frameworks = dict.fromkeys(name for each in self.models if (name := _text(each.get("framework"))))
         found = {

@@ -14,7 +14,7 @@ ZIP_METHODS = ("stored", "deflate")
 
 @dataclass(frozen=True, kw_only=True)
 class MlsteamWriteOptions(WriteOptions):
-    """How an MLSteam archive is written."""
+    """Options for writing an MLSteam archive."""
 
     zip_method: str = option(
         "stored", choices=ZIP_METHODS, help="how the members of a new archive are compressed (default: %(default)s)"

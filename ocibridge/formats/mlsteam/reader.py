@@ -140,7 +140,7 @@ class _Archive:
         )
 
     def _gaps(self) -> tuple[list[bytes], bytes]:
-        """What precedes the data of each member, in the order of the directory, and what follows the last."""
+        """The bytes before the data of each member, in the order of the directory, and the bytes after the last."""
         places = sorted(range(len(self._members)), key=lambda index: self._members[index].header_offset)
         ranges = [(0, 0)] * len(places)
         at = 0

@@ -140,7 +140,7 @@ class Rebuild:
         return b"".join([*records, r.end_records(len(records), size, start)])
 
     def _check(self, limits: Limits) -> None:
-        """What any reader sees in the archive is what has been put there."""
+        """Check that a reader sees the members that were written."""
         members = read_directory(self._path, limits)
         check_names(members, self._label)
         seen = [(m.raw_name, m.header_offset, m.compressed_size, m.size, m.crc, m.method) for m in members]

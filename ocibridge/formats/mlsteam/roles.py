@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kind of layer a member of an MLSteam archive belongs into."""
+"""Roles of the members of an MLSteam archive."""
 
 from __future__ import annotations
 

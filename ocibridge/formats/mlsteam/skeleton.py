@@ -83,7 +83,7 @@ class SkeletonMember:
 
     @property
     def is_dir(self) -> bool:
-        """Whether it is a directory entry."""
+        """True if it is a directory entry."""
         return self.name.endswith("/")
 
     @property

@@ -19,7 +19,7 @@ DAMAGED = "the artifact is damaged or incomplete; publish the archive again"
 
 
 class SkeletonCheck:
-    """What skeleton, manifest and publisher promise about what arrives.
+    """Checks of written files against skeleton, manifest and recorded identity.
 
     Args:
         owner: What is being written, for messages.
@@ -95,5 +95,5 @@ class SkeletonCheck:
 
 
 def is_encrypted(stored: StoredModel) -> bool:
-    """Whether a stored model is an encrypted package."""
+    """Return whether a stored model is an encrypted package."""
     return stored.format == "mlarchive" and stored.origin.get(ENCRYPTED) == "true"

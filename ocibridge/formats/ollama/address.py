@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a model of Ollama is: in the local store, or in a registry that speaks Ollama's protocol."""
+"""Address of an Ollama model, in the local store or in a registry with Ollama's protocol."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class LocalOllama:
         return OllamaName(model, tag, namespace, host)
 
     def manifest_path(self, name: OllamaName) -> Path:
-        """Where the manifest of exactly this name lies."""
+        """The path of the manifest with exactly this name."""
         return self.root.joinpath("manifests", *name.parts)
 
     def manifest(self, name: OllamaName, limit: int) -> bytes:
@@ -115,7 +115,7 @@ class LocalOllama:
                             continue
 
     def blob_path(self, digest: str) -> Path | None:
-        """Where a blob lies (Ollama accepts `sha256-<hex>` and `sha256:<hex>`), or None."""
+        """The path of a blob (Ollama accepts `sha256-<hex>` and `sha256:<hex>`), or None."""
         usual = self.root / "blobs" / digest.replace(":", "-")
         return next((path for path in (usual, usual.with_name(digest)) if path.is_file()), None)
 
@@ -141,7 +141,7 @@ class LocalOllama:
         return content
 
     def verified(self, descriptor: Descriptor) -> bool:
-        """Whether the store has this blob with the bytes it should have; reads all of them."""
+        """Return whether the store has this blob with the bytes it should have; reads all of them."""
         path = self.blob_path(descriptor.digest)
         content = FileContent(path) if path else None
         if not content or content.size != descriptor.size:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an Ollama model says about itself: in its config, in GGUF headers, in safetensors headers and parameters."""
+"""Metadata of an Ollama model, from its config, GGUF headers, safetensors headers and parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_TEXT = 1000
 
 @dataclass(slots=True)
 class Facts:
-    """What has been found.
+    """Metadata found.
 
     Attributes:
         info: See `ocibridge.model.ModelInfo`.

@@ -11,7 +11,7 @@ from ..options import ReadOptions
 
 @dataclass(frozen=True, kw_only=True)
 class OllamaReadOptions(ReadOptions):
-    """How a model of Ollama is read."""
+    """Options for reading an Ollama model."""
 
     strip_from: bool = option(
         False, help="leave the 'from' fields out of an Ollama manifest, which may hold local paths; its ID changes"

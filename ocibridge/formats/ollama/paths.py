@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each layer of an Ollama model lies as a file, and what kind of layer a registry makes of it."""
+"""Path and role of each layer of an Ollama model."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class _Reader:
         raise FormatError(f"{self._owner} has no weights in its manifest", hint="pull or create the model again")
 
     def _is_container(self, part: OllamaBlob) -> bool:
-        """Whether the blob of a tensor is a safetensors file: the length of a header, and `{`."""
+        """Return whether the blob of a tensor is a safetensors file: the length of a header, and `{`."""
         start = bytearray(9)
         with self._blob(part).open() as reader:
             if read_full(reader, memoryview(start)) < len(start):

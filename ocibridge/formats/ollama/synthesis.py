@@ -50,12 +50,12 @@ class Arrived:
 
 
 def has_weights(paths: Iterable[str]) -> bool:
-    """Whether a model with these files can be one of Ollama's."""
+    """Return whether a model with these files can be one of Ollama's."""
     return any(_is_gguf(path) for path in paths)
 
 
 def no_weights(owner: str) -> FormatError:
-    """What to say where `has_weights` is false."""
+    """The error for a model for which `has_weights` is false."""
     return FormatError(
         f"{owner} cannot become an Ollama model: it has no GGUF file",
         hint="pull it as a folder, and let 'ollama create' convert it there",
@@ -63,7 +63,7 @@ def no_weights(owner: str) -> FormatError:
 
 
 def losses(stored: StoredModel) -> Iterator[str]:
-    """What the manifest that `synthesise` makes cannot say of a model that has none, one sentence each.
+    """Facts that a manifest by `synthesise` cannot express, one sentence each.
 
     Args:
         stored: The model, as far as is known.

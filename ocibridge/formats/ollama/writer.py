@@ -100,7 +100,7 @@ class OllamaSink(Sink):
             raise
 
     def has(self, path: str, size: int, sha256: str) -> bool:
-        """Whether the store has the blob, with the right bytes; see `Sink.has`."""
+        """Return whether the store has the blob, with the right bytes; see `Sink.has`."""
         blob = Descriptor(media_type="", digest=f"sha256:{sha256}", size=size)
         if path == MANIFEST_PATH or not self._store.verified(blob):
             return False
@@ -228,7 +228,7 @@ class OllamaSink(Sink):
         return found
 
     def _is_there(self, blob: Descriptor) -> bool:
-        """Whether the store has a blob that did not arrive; what `has` has read is not read again."""
+        """Return whether the store has a blob that did not arrive; what `has` has read is not read again."""
         if blob.digest not in self._present:
             return self._store.verified(blob)
         path = self._store.blob_path(blob.digest)

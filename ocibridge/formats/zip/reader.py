@@ -54,12 +54,12 @@ class Member:
 
     @property
     def is_symlink(self) -> bool:
-        """Whether it is a symbolic link, made on a system that has them."""
+        """True if it is a symbolic link, made on a system that has them."""
         return self.create_system == r.SYSTEM_UNIX and stat.S_ISLNK(self.external_attr >> 16)
 
     @property
     def is_dir(self) -> bool:
-        """Whether it is a directory entry: the name ends in a slash, and there is no data."""
+        """True if it is a directory entry: the name ends in a slash, and there is no data."""
         return self.name.endswith("/") and not self.size
 
 

@@ -46,7 +46,7 @@ VERSION_ZIP64 = 45
 
 
 def end_records(count: int, size: int, offset: int) -> bytes:
-    """What ends a directory of `count` members and `size` bytes that begins at `offset`; zip64 where it has to be."""
+    """The end records of a directory of `count` members and `size` bytes at `offset`; zip64 if necessary."""
     wide = b""
     if count >= MAX16 or size >= MAX32 or offset >= MAX32:
         fields = (0, 0, count, count, size, offset)

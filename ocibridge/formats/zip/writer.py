@@ -56,7 +56,7 @@ class MemberRecord:
 
     @property
     def data_offset(self) -> int:
-        """Where its data begins."""
+        """Offset of its data in bytes."""
         return self.header_offset + r.LOCAL.size + len(self.name.encode()) + (20 if self.wide else 0)
 
     @property

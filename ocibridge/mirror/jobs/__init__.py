@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job file says: its text, its words, and what they mean."""
+"""Job files: YAML, keys, and their meaning."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pydantic finds wrong with a file, as sentences for whoever wrote it."""
+"""Translate the errors of pydantic into sentences for the author of a file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class JobSection(BaseModel):
 
 
 def complaint(text: str) -> PydanticCustomError:
-    """What a validator raises; the sentence is shown as it is."""
+    """Return the error for a validator to raise; its sentence is shown unchanged."""
     return PydanticCustomError("complaint", "{text}", {"text": text})
 
 

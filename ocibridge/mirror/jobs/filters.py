@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an entry of a job chooses: repositories, tags and models, and where each of them goes."""
+"""Filters of an entry: repositories, tags and models, and their targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGEST_TAG = re.compile(r"sha256-[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What is copied, and where to.
+    """A source and its target.
 
     Attributes:
         source: A repository or layout; with a tag or digest where one tag is meant.
@@ -31,7 +31,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the filters for models ask about an artifact.
+    """Properties of an artifact for the filters.
 
     Attributes:
         artifact_type: Of the manifest, or None.
@@ -51,7 +51,7 @@ class Traits:
 
 
 def is_digest_tag(tag: str) -> bool:
-    """Whether a tag belongs to a digest, as those of cosign do, or the fallback of the referrers API."""
+    """Return whether a tag belongs to a digest, as those of cosign do, or the fallback of the referrers API."""
     return _DIGEST_TAG.match(tag) is not None
 
 
@@ -146,7 +146,7 @@ def _in_set(chosen: TagFilter, tag: str) -> bool:
 
 
 def passes(chosen: NameFilter | None, name: str) -> bool:
-    """Whether a filter for names lets a name through; one that is not there does."""
+    """Return whether a filter for names lets a name through; one that is not there does."""
     if chosen is None:
         return True
     if chosen.allow and not any(each.fullmatch(name) for each in chosen.allow):

@@ -78,7 +78,7 @@ class Job:
         return _Loading(file, written).job()
 
     def options_for(self, host: str) -> RegistryOptions:
-        """How a registry is reached: what `creds` and `ratelimit` say of it."""
+        """Return the options of a registry, from `creds` and `ratelimit`."""
         return self._options.get(canonical_host(host), RegistryOptions())
 
 
@@ -154,7 +154,7 @@ class _Loading:
         )
 
     def _check_keys(self, number: int, sync: Sync, own: Sync) -> None:
-        """What does not go together."""
+        """Report keys that exclude each other."""
         at: Key = ("sync", number)
         if own.interval is not None and own.schedule is not None:
             self._problem((*at, "schedule"), "interval and schedule exclude each other; keep one of the two")
@@ -287,7 +287,7 @@ class _Loading:
     def _with_rate_limits(
         options: dict[str, RegistryOptions], syncs: list[Sync], entries: list[SyncEntry]
     ) -> dict[str, RegistryOptions]:
-        """What `ratelimit` says of sources; where several entries name one, the most careful of them counts."""
+        """Apply `ratelimit` to the sources; of several entries for one source, the strictest counts."""
         found = dict(options)
         for sync, entry in zip(syncs, entries, strict=True):
             limit = sync.ratelimit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no single key of a job shows: entries that feed on themselves, or get in each other's way."""
+"""Checks across entries: an entry that copies into its own source, or two with one target."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _same_source(entry: SyncEntry, other: SyncEntry) -> bool:
 
 
 def _common(entry: SyncEntry, other: SyncEntry) -> str | None:
-    """Where both entries may write, as far as the job file shows it."""
+    """Return the targets that both entries may write, as far as the job file shows them."""
     one, two = entry.target, other.target
     if isinstance(one, RegistryPlace) and isinstance(two, RegistryPlace):
         return str(one) if one.is_same_host(two) and one.prefix == two.prefix else None

@@ -197,14 +197,14 @@ Patterns = Annotated[tuple[Regex, ...], Field(max_length=MAX_PATTERNS)]
 
 
 class NameFilter(JobSection):
-    """Which names are meant. An expression has to match the whole name."""
+    """Filter for names. An expression has to match the whole name."""
 
     allow: Patterns = Field((), description="regular expressions, one of which has to match; none: all names")
     deny: Patterns = Field((), description="regular expressions, none of which may match")
 
 
 class TagFilter(NameFilter):
-    """Which tags are meant; what a tag has to pass are all of the three."""
+    """Filter for tags; a tag has to pass all three."""
 
     semver_range: Annotated[tuple[VersionRange, ...], Field(max_length=MAX_PATTERNS)] = Field(
         (), description="ranges of versions, one of which has to contain the tag, such as '>=1.2 <2'"
@@ -212,14 +212,14 @@ class TagFilter(NameFilter):
 
 
 class SizeRange(JobSection):
-    """How large something is."""
+    """A range of sizes."""
 
     min: Size | None = Field(None, description="at least this size, such as 1GiB")
     max: Size | None = Field(None, description="at most this size, such as 100GiB")
 
 
 class ModelFilter(JobSection):
-    """Which models are meant; a model has to pass all that is given."""
+    """Filter for models; a model has to pass all given keys."""
 
     artifact_types: tuple[Text, ...] | None = Field(None, description="artifact types of the manifest")
     dialects: tuple[DialectName, ...] | None = Field(None, description="dialects of the manifest")
@@ -230,7 +230,7 @@ class ModelFilter(JobSection):
 
 
 class RateLimit(JobSection):
-    """What is left to others of the requests that the source grants."""
+    """Limit for remaining requests of the source."""
 
     min: Annotated[int, Field(ge=1)] | None = Field(None, description="requests that are left, below which to wait")
     retry: Duration | None = Field(None, description="how long to wait then before asking again; 5m if not given")
@@ -251,7 +251,7 @@ class Prune(JobSection):
 
 
 class ReferrerFilter(JobSection):
-    """Which referrers are copied."""
+    """Filter for referrers."""
 
     artifact_type: Text = Field(description="artifact type of the referrers that are wanted")
     refused: ClassVar[dict[str, str]] = {
@@ -295,7 +295,7 @@ class Common(JobSection):
 
 
 class Defaults(Common):
-    """What holds for all entries, but where an entry says otherwise."""
+    """Defaults for all entries, which each entry can override."""
 
     parallel: Annotated[int, Field(ge=1, le=1000)] | None = Field(None, description="tags copied at the same time")
     bandwidth: Rate | None = Field(
@@ -331,7 +331,7 @@ class Sync(Common):
 
 
 class Creds(JobSection):
-    """How a registry is reached, and who we are there."""
+    """Login and connection settings of a registry."""
 
     secret: ClassVar[bool] = True
 

@@ -30,7 +30,7 @@ class RegistryPlace:
         return RegistryReference(self.host, f"{self.prefix}/{name}" if self.prefix else name)
 
     def is_same_host(self, other: RegistryPlace) -> bool:
-        """Whether both are in one registry."""
+        """Return whether both are in one registry."""
         return canonical_host(self.host) == canonical_host(other.host)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ def parse_side(text: str, folder: Path) -> Reference:
 
 
 def _refuse_login(text: str) -> None:
-    """What has an `@` that begins no digest may hold a password, and must not get into a message."""
+    """Refuse a text with an `@` that begins no digest: it may contain a password, which no message may show."""
     _, at, rest = text.partition("@")
     if at and not rest.startswith("sha256:"):
         raise InvalidReference(

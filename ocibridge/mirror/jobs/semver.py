@@ -95,7 +95,7 @@ class _Comparator:
         return found >= version and found.release[:fixed] == version.release[:fixed]
 
     def _first_that_counts(self) -> int:
-        """How many numbers `^` holds fast: all up to the first that is not 0."""
+        """Return how many numbers `^` fixes: all up to the first that is not 0."""
         for position, number in enumerate(self.version.release[: self.given], 1):
             if number:
                 return position
@@ -129,7 +129,7 @@ class Range:
         return Range(text, tuple(_group(part, text) for part in text.split("||")))
 
     def matches(self, tag: str) -> bool:
-        """Whether a tag is a version of this range.
+        """Return whether a tag is a version of this range.
 
         A prerelease is so only where an alternative of the range names one itself, as in `>=1.2.0-0`.
         """

@@ -53,7 +53,7 @@ for _name, _pattern, _first in (
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where something is written.
+    """Position of a value in the file.
 
     Attributes:
         line: From 1.

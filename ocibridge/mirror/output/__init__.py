@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is turned into: a page for people, metrics for machines."""
+"""Output of reports: HTML for people, metrics for machines."""

@@ -91,7 +91,7 @@ def report_page(report: MirrorReport) -> str:
 
 
 def headline(report: MirrorReport) -> str:
-    """What happened, in one sentence.
+    """Summarise a run in one sentence.
 
     Example: `3 of 512 tags failed; 498 were copied and 11 were in sync already.`
     """
@@ -163,7 +163,7 @@ def _icon(mood: str) -> str:
 
 
 def _skipped(report: MirrorReport) -> str:
-    """What the tags are with which nothing had to be done."""
+    """Describe the tags that needed no copy."""
     left_out = any(item.outcome == "skipped" and item.reason not in ("", IN_SYNC) for item in report.items)
     return "in sync already, or left out" if left_out else "in sync already"
 

@@ -232,7 +232,7 @@ def _registry(report: MirrorReport, labels: Mapping[str, str], earlier_success: 
 
 
 def _earlier_success(path: Path, labels: Mapping[str, str]) -> float | None:
-    """What a file that was written before says of the last success."""
+    """Read the time of the last success from an earlier file."""
     from prometheus_client.openmetrics import parser
 
     read: Callable[[str], Iterator[Metric]] = parser.text_string_to_metric_families
@@ -280,7 +280,7 @@ class _Gateway:
     def handler(
         self, url: str, method: str, timeout: float | None, headers: Sequence[tuple[str, str]], data: bytes
     ) -> Callable[[], None]:
-        """What prometheus-client calls; its own would take the password along to wherever it is sent on to."""
+        """Request handler for prometheus-client; its default would send the password to hosts of redirects."""
 
         def send() -> None:
             import httpx

@@ -85,7 +85,7 @@ class Bar:
 
 
 def bars(items: Sequence[tuple[int, MirrorItem]], begin: float, span: float) -> list[Bar]:
-    """Where the bars go: none lies upon another in its lane, and there are no more lanes than tags at a time.
+    """Place the bars in lanes without overlap, in as few lanes as there were simultaneous tags.
 
     Args:
         items: With their numbers.
@@ -160,7 +160,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Timeline | None:
-    """What is drawn; nothing where no item says when it was worked on.
+    """Compute the time line; None if no item has a time.
 
     Args:
         items: Of a report.

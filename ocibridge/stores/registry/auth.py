@@ -100,7 +100,7 @@ class _Grant:
 
     @property
     def is_useless(self) -> bool:
-        """Whether the registry has refused it to every request that had it."""
+        """True if the registry has refused it to every request that had it."""
         return self.refusals == self.uses and not self.accepted
 
 
@@ -143,7 +143,7 @@ class Authenticator:
 
     @property
     def asked(self) -> bool:
-        """Whether the registry has asked for an `Authorization`, and got one."""
+        """True if the registry has asked for an `Authorization`, and got one."""
         return bool(self._grants)
 
     def known(self, scope: Scope, ask: Exchange) -> str | None:

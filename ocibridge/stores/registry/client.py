@@ -174,7 +174,7 @@ class RegistryClient(DistributionClient):
     # Blobs.
 
     def blob_exists(self, layer: dict[str, Any], container: Container | str) -> bool:
-        """Whether the registry has the blob that `layer` describes, in its size where it has one."""
+        """Return whether the registry has the blob that `layer` describes, in its size where it has one."""
         if "size" not in layer:
             return bool(self.get_blob(container, str(layer.get("digest")), head=True).status_code == 200)
         return self.has_blob(self.get_container(container), _descriptor(layer))

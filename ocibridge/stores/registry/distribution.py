@@ -197,7 +197,7 @@ class DistributionClient(ListingClient):
     # Blobs.
 
     def has_blob(self, container: Container, descriptor: Descriptor) -> bool:
-        """Whether the registry holds the blob, in its size where it says one ("Checking if content exists").
+        """Return whether the registry holds the blob, in its size where it says one ("Checking if content exists").
 
         False where nobody can tell: to upload a blob once more does no harm.
         """
@@ -280,7 +280,7 @@ class DistributionClient(ListingClient):
             return StreamUpload(self, call, stream, on_bytes, note).run()
 
     def takes_streams(self, container: Container) -> bool:
-        """Whether the registry may take a blob by PATCH, as far as its name or this process knows."""
+        """Return whether the registry may take a blob by PATCH, as far as its name or this process knows."""
         host = self.host(container.registry)
         name = host.origin.host
         one_shot = any(name == each or (each[0] == "." and name.endswith(each)) for each in _ONE_SHOT)

@@ -65,7 +65,7 @@ def error_from_response(host: str, owner: str, what: str, response: httpx.Respon
 
 
 def is_web_page(response: httpx.Response) -> bool:
-    """Whether a response is a page for people, as no registry sends."""
+    """Return whether a response is a page for people, as no registry sends."""
     media_type: str = response.headers.get("content-type", "")
     return media_type.partition(";")[0].strip().lower() == "text/html"
 

@@ -124,7 +124,7 @@ class Host:
         return latency if self.limiter is None and math.isfinite(latency) else 0.0
 
     def is_own(self, url: httpx.URL) -> bool:
-        """Whether an address has the origin of this host (RFC 6454, section 4)."""
+        """Return whether an address has the origin of this host (RFC 6454, section 4)."""
         return origin_of(url) == origin_of(self.origin)
 
     def client(self, url: httpx.URL) -> httpx.Client:
@@ -197,7 +197,7 @@ class Host:
             self._silent = True
 
     def speaks_tls(self, url: httpx.URL) -> bool:
-        """Whether a loopback host that was taken to speak HTTP speaks TLS; if so, it is asked by TLS from now on.
+        """Return whether a loopback host that was assumed to use HTTP uses TLS, which is then used from now on.
 
         Args:
             url: What was asked without TLS, maybe while another thread found out.

@@ -149,7 +149,7 @@ class RegistryOptions(Options):
 
 
 def is_local(hostname: str) -> bool:
-    """Whether a host name without port can only mean this machine or its link."""
+    """Return whether a host name without port can only mean this machine or its link."""
     if hostname.lower() == "localhost":
         return True
     try:
@@ -160,7 +160,7 @@ def is_local(hostname: str) -> bool:
 
 
 def is_loopback(hostname: str) -> bool:
-    """Whether a host name without port is `localhost` or a loopback address."""
+    """Return whether a host name without port is `localhost` or a loopback address."""
     if hostname.lower() == "localhost":
         return True
     try:

@@ -33,12 +33,12 @@ class Proxy:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the proxy itself is reached by TLS."""
+        """True if the proxy itself is reached by TLS."""
         return self.proxy.url.scheme == "https"
 
     @property
     def is_socks(self) -> bool:
-        """Whether it is asked by SOCKS."""
+        """True if it is asked by SOCKS."""
         return self.proxy.url.scheme.startswith("socks")
 
     def to_httpcore(self, context: ssl.SSLContext) -> httpcore.Proxy:

@@ -42,7 +42,7 @@ class UploadSession:
 
     @property
     def open(self) -> bool:
-        """Whether there is a `Location`."""
+        """True if there is a `Location`."""
         return self._location is not None
 
     def start(self) -> None:
@@ -155,7 +155,7 @@ class UploadSession:
         return f"{location}{'&' if '?' in location else '?'}digest={digest.replace(':', '%3A')}"
 
     def _arrived(self, digest: str) -> bool:
-        """Whether the registry has the blob although its response was lost."""
+        """Return whether the registry has the blob although its response was lost."""
         path = self.call.url.removesuffix("uploads/")
         try:
             response = self._client.once(self._request("HEAD", f"{path}{digest}"))

@@ -72,7 +72,7 @@ class RegistryStore(VerifiedStore):
         return self.client.open_blob(self.container, descriptor, offset)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the registry holds the blob, in this size where it tells one."""
+        """Return whether the registry holds the blob, in this size where it tells one."""
         return self.client.has_blob(self.container, descriptor)
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:

@@ -266,5 +266,5 @@ def _too_large(problem: Problem) -> bool:
 
 
 def _lost(problem: Problem) -> bool:
-    """Whether the session is what is wrong, so that another one may do."""
+    """Return whether the session is what is wrong, so that another one may do."""
     return isinstance(problem, httpx.Response) and problem.status_code in (404, 416)
