@@ -119,7 +119,7 @@ def _os_sentence(path: str | Path, verb: str, exc: OSError) -> tuple[str, str | 
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-_UNITS = ("KiB", "MiB", "GiB", "TiB")
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def can_resume(exc: BaseException) -> bool:

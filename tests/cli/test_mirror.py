@@ -26,7 +26,7 @@ from ..mirror.artifacts import drop_blob, job, put, tags, whole
 from ..registry import RegistryServer
 from .conftest import Run
 
-GO_ON = "ocibridge: error: interrupted; run the same command again; it goes on with what is missing\n"
+GO_ON = "ocibridge: error: interrupted; run the same command again to resume\n"
 
 
 class Site:

@@ -50,7 +50,7 @@ def test_pull(
         assert line.reached.wait(60)
         wait_for(tmp_path / "out", 5 * MiB)
         ended = interrupt(process, number)
-    check(ended, status, "goes on with what has arrived")
+    check(ended, status, "run the same command again to resume")
     assert [path.name for path in dest.parent.iterdir()] == [f".{name}.ocibridge"]
     line.go.set()
     done = run("pull", f"{line.host}/{pushed}", dest, "--json")

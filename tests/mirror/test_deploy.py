@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from ocibridge.cli.main import build_parser
+from ocibridge.cli.options import options_of
 from ocibridge.mirror.jobs.job import Job
+from ocibridge.mirror.options import RunOptions
 from ocibridge.mirror.output.metrics import check_metrics
 from ocibridge.mirror.shards import Shard
 
@@ -85,17 +87,18 @@ def test_the_command_line_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "15")
     args = build_parser("mirror").parse_args(mirror_arguments(name))
     assert args.run.__name__ == "_run"
-    if args.shard:
-        assert Shard.parse(args.shard).index == 15
+    shard = options_of(args, RunOptions).shard
+    assert shard is None or shard.index == 15
     if args.push_gateway:
         check_metrics(args.metrics, args.push_gateway)
 
 
-def test_there_are_as_many_shards_as_pods() -> None:
+def test_there_are_as_many_shards_as_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "15")
     (job,) = (document["spec"] for document in documents("indexed-job.yaml") if document["kind"] == "Job")
     args = build_parser("mirror").parse_args(mirror_arguments("indexed-job.yaml"))
     assert job["completionMode"] == "Indexed"
-    assert args.shard == f"/{job['completions']}"
+    assert options_of(args, RunOptions).shard == Shard(15, job["completions"])
 
 
 def test_the_night_has_metrics() -> None:
