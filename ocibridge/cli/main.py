@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _reduce_startup()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    args = argparse.Namespace(go_on=None)
+    args = argparse.Namespace(go_on=None, parallel=None)
     before = _on_terminate(_terminated)
     try:
         if completion.is_requested():
@@ -141,7 +141,7 @@ def _failed(exc: Exception, as_json: bool, args: argparse.Namespace) -> int:
         status = USAGE if isinstance(exc, errors.UsageError) else FAILED
         return _fail(as_json, status, type(exc).__name__, exc.message, exc.hint)
     if _out_of_memory(exc):
-        fewer = next((f"--{each} 1, or " for each in ("concurrency", "workers") if each in args), "")
+        fewer = f"{args.parallel} 1, or " if args.parallel else ""
         hint = f"try {fewer}a higher limit of memory (of the container or job, or 'ulimit -v')"
         return _fail(as_json, FAILED, "MemoryError", "there is not enough memory", hint)
     reason = f": {exc}" if str(exc) else ""

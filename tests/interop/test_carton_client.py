@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def read(path: Path, *, fetch: bool = False) -> Model:
-    return FORMAT.read(path, CartonReadOptions(fetch_links=fetch, links_hosts=("127.0.0.1",)))
+    return FORMAT.read(path, CartonReadOptions(fetch_links=fetch, links_hosts=("127.0.0.1",) if fetch else ()))
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,8 @@ def test_refused(
     for target in (f"oci:{tmp_path / 'layout'}:v1", f"oci-archive:{tmp_path / 'layout.tar'}:v1"):
         refused(capsys, "push", str(source), target, "--layers", layers)
     refused(capsys, "pull", f"oci:{tmp_path / 'layout'}:v1", str(tmp_path / "back.carton"))
-    refused(capsys, "verify", str(source))
+    if case != "only linked":  # which verify counts, and does not need
+        refused(capsys, "verify", str(source))
     assert not (tmp_path / "layout.tar").exists()
     left = {path.name for path in tmp_path.iterdir()} - {"bad.carton", "layout"}
     assert {name for name in left if not name.endswith(".lock")} == set()
