@@ -89,6 +89,9 @@ def add_flags(
         registry: Whether it has the options of registries.
     """
     options = {each.flags: each for kind in kinds for each in fields_of(kind)}
+    # The flag that lowers the memory of a command, for the hint of a MemoryError.
+    parallel = next((flags[0] for flags in options if flags[0] in ("--concurrency", "--workers")), None)
+    parser.set_defaults(parallel=parallel)
     formatted = list(_of_formats(kinds))
     rest = [each for each in options.values() if each.group is not None]
     _declare(parser, (each for each in options.values() if each.group is None))
