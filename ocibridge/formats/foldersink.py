@@ -146,7 +146,7 @@ class FolderSink(Sink):
             with writing(f"{self._owner}/{path}"):
                 raise
         if not large:
-            self._small.append(target)
+            self._small.append(path)
         return file.sha256
 
     def _remove_others(self) -> None:

@@ -169,7 +169,7 @@ def check_free_space(folder: Path, label: str, size: int, there: int) -> None:
 
 
 def fsync_all(folder: Path, files: Sequence[str | Path]) -> None:
-    """Push many files in `folder` to the disk, which is far cheaper together than one by one.
+    """Push many files, by their paths inside `folder`, to the disk: far cheaper together than one by one.
 
     Raises:
         OSError: the disk reports an error.
@@ -179,11 +179,11 @@ def fsync_all(folder: Path, files: Sequence[str | Path]) -> None:
     from concurrent.futures import ThreadPoolExecutor  # who only looks at a model needs none of it
 
     with ThreadPoolExecutor(16, thread_name_prefix="ocibridge-sync") as pool:
-        for _ in pool.map(_sync, files):
+        for _ in pool.map(lambda file: _sync(folder / file), files):
             pass
 
 
-def _sync(path: str | Path) -> None:
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

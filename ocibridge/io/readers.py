@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from ..errors import SourceError, reading
-from ..settings import READ_SIZE
+from ..settings import READ_SIZE, KiB
 
 Reader = io.RawIOBase
 """What `Content.open` gives: `read(n)`, `readinto(buffer)`, `close()`; a context manager."""
@@ -343,6 +343,13 @@ def chunks(reader: Reader, size: int = READ_SIZE) -> Iterator[memoryview]:
         yield buffer[:filled]
         if filled < size:
             return
+
+
+def drain(reader: Reader) -> None:
+    """Read to the end, where a reader checks what it has read."""
+    # A small buffer: very many small files have nothing left.
+    for _ in chunks(reader, 64 * KiB):
+        pass
 
 
 def read_full(reader: Reader, buffer: memoryview) -> int:

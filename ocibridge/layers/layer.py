@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..errors import FormatError, IntegrityError
 from ..io.content import Concatenation, Content
-from ..io.readers import HashingReader, PieceReader, Reader, chunks, skip
+from ..io.readers import HashingReader, PieceReader, Reader, chunks, drain, skip
 from ..model import FileEntry, ModelFile, Role
 from ..oci import Descriptor
 from ..paths import check_path, show
@@ -191,8 +191,7 @@ def unpack(
         if expected and expected.size not in (None, entry.size):
             raise IntegrityError(f"{owner}: {show(path)} has {entry.size} bytes, the manifest says {expected.size}")
         yield UnpackedFile(path, entry.size, entry.reader)
-    for _ in chunks(blob):
-        pass
+    drain(blob)
     diff_id = f"sha256:{hashed.hash.hexdigest()}" if hashed else layer.diff_id
     if layer.diff_id not in (None, diff_id):
         raise IntegrityError(

@@ -67,29 +67,43 @@ def parse_json(data: bytes, owner: str, limit: int) -> Any:
     return _parse(data, owner, limit, _unique)
 
 
-def _parse(data: bytes, owner: str, limit: int, make: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> Any:
+def _parse(data: bytes, owner: str, limit: int, make: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     if len(data) > limit:
         raise LimitError(f"{owner} has {len(data)} bytes, more than the {limit} accepted", hint=_HINT)
     try:
         return json.loads(data, object_pairs_hook=make, parse_constant=_no_constant)
+    except ValidationError as exc:
+        raise FormatError(f"{owner} is not valid: {first_problem(exc)}", hint=_HINT) from None
     except RecursionError:
         raise FormatError(f"{owner} is nested too deeply", hint=_HINT) from None
     except ValueError as exc:
         raise FormatError(f"{owner} is not valid JSON ({exc})", hint=_HINT) from None
 
 
-def parse_document(kind: type[DocumentT], data: bytes, owner: str, limit: int) -> DocumentT:
+def parse_document(
+    kind: type[DocumentT], data: bytes, owner: str, limit: int, part: Callable[[dict[str, Any]], Any] | None = None
+) -> DocumentT:
     """Parse and validate a JSON document from outside.
+
+    Args:
+        kind: Type of the document.
+        data: The bytes.
+        owner: Description of the bytes for messages.
+        limit: Largest size accepted, in bytes.
+        part: Converts each JSON object as soon as it is read, innermost first, so that the objects of a document with
+            very many parts are never held all at once.
 
     Raises:
         LimitError: there are more than `limit` bytes.
         FormatError: the bytes are no JSON, or not a document of this kind.
     """
     # pydantic lets repeated keys pass; for the check, nothing need be kept of what may be very large.
-    if not isinstance(_parse(data, owner, limit, lambda pairs: _unique(pairs) and {}), dict):
+    convert = part or (lambda fields: fields and {})
+    document = _parse(data, owner, limit, lambda pairs: convert(_unique(pairs)))
+    if not isinstance(document, dict):
         raise FormatError(f"{owner} is not a JSON object", hint=_HINT)
     try:
-        return kind.model_validate_json(data, strict=True)
+        return kind.model_validate(document, strict=True) if part else kind.model_validate_json(data, strict=True)
     except ValidationError as exc:
         raise FormatError(f"{owner} is not valid: {first_problem(exc)}", hint=_HINT) from None
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .. import settings
 from ..errors import FormatError, IntegrityError
 from ..formats.base import Sink
-from ..io.readers import ByteCount, ProgressReader, Reader, chunks
+from ..io.readers import ByteCount, ProgressReader, Reader, drain
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..model import Model, ModelFile
 from ..oci import Descriptor
@@ -20,6 +20,8 @@ from ..stores.verified import VerifiedReader
 from .progress import Progress, Task, reported
 from .resume import LayerResume
 from .workers import Workers
+
+_Source = TypeVar("_Source")
 
 
 class Restored(NamedTuple):
@@ -78,7 +80,9 @@ def restore(
     """
     kept: list[int] = []
 
-    def item(number: int, layer: StoredLayer) -> _Item:
+    def item(source: tuple[int, StoredLayer]) -> _Item:
+        number, layer = source
+
         def read(on_bytes: ByteCount) -> list[str]:
             if sink.journal:
                 resume = LayerResume(layer, sink, sink.journal, number)
@@ -93,8 +97,10 @@ def restore(
         sha256 = layer.descriptor.digest[7:] if layer.encoding is Encoding.RAW else None
         return _Item(label, layer.descriptor.size, sha256, read)
 
-    items = [item(number, layer) for number, layer in enumerate(layers)]
-    check_collisions(_read_all(items, sink, phase, concurrency, progress, [store]), store.name)
+    paths = _read_all(
+        list(enumerate(layers)), lambda each: each[1].descriptor.size, item, sink, phase, concurrency, progress, [store]
+    )
+    check_collisions(paths, store.name)
     return Restored(sink.commit(), sum(kept))
 
 
@@ -125,24 +131,30 @@ def write_model(
 
         return _Item(file.path, file.size, file.sha256, read)
 
-    _read_all([item(file) for file in model.files], sink, "converting", concurrency, progress)
+    _read_all(model.files, lambda file: file.size, item, sink, "converting", concurrency, progress)
     return sink.commit()
 
 
 def _read_all(
-    items: Sequence[_Item],
+    sources: Sequence[_Source],
+    size_of: Callable[[_Source], int],
+    item_of: Callable[[_Source], _Item],
     sink: Sink,
     phase: str,
     concurrency: int,
     progress: Progress | None,
     stores: Sequence[Store] = (),
 ) -> list[str]:
-    """Read items into a sink, several at once where it allows that; the paths of all files."""
+    """Read items into a sink, several at once where it allows that; the paths of all files.
+
+    An item is made when its turn comes: there may be very many.
+    """
     progress = progress or Progress()
     workers = Workers(concurrency if sink.parallel else 1, progress, stores)
-    progress.plan(phase, len(items), sum(item.size for item in items))
+    progress.plan(phase, len(sources), sum(map(size_of, sources)))
 
-    def work(item: _Item) -> list[str]:
+    def work(source: _Source) -> list[str]:
+        item = item_of(source)
         task = Task(phase, item.label, item.size)
         if item.sha256 and sink.has(item.label, item.size, item.sha256):
             progress.finish(task, "skipped")
@@ -150,7 +162,7 @@ def _read_all(
         with reported(progress, task):
             return item.read(workers.watch(task))
 
-    order = sorted(items, key=lambda item: -item.size) if sink.parallel else items
+    order = sorted(sources, key=size_of, reverse=True) if sink.parallel else sources
     return [path for paths in workers.map(work, order) for path in paths]
 
 
@@ -160,8 +172,7 @@ def _write(files: Iterable[UnpackedFile], source: Reader, sink: Sink) -> list[st
     for file in files:
         sink.write(file.path, file.size, file.reader, file.sha256)
         paths.append(file.path)
-    for _ in chunks(source):
-        pass
+    drain(source)
     return paths
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from ..formats.base import Sink
 from ..io.content import BytesContent, Concatenation, Content, FileContent
 from ..io.journal import MARK, Journal, JournalEntry
-from ..io.readers import ByteCount, HashingReader, JoinedReader, ProgressReader, Reader, chunks
+from ..io.readers import ByteCount, HashingReader, JoinedReader, ProgressReader, Reader, drain
 from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
 from ..layers.tar import tar_gap
 from ..oci import Descriptor
@@ -108,8 +108,7 @@ class LayerResume:
     def _unpacked(self, source: Reader, limits: Limits, gaps: bytearray | None = None) -> Iterator[UnpackedFile]:
         yield from unpack(self._layer, source, limits, gaps)
         # The digest is checked at the end, which a file that is a layer of its own does not reach.
-        for _ in chunks(source):
-            pass
+        drain(source)
 
     def _open(self, store: Store) -> Reader:
         """The whole blob, verified at its end, of which only what is not here comes from `store`."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from ..errors import FormatError, IntegrityError, LimitError
-from ..io.readers import HashingReader, Reader, SkippingReader, chunks, read_full
+from ..io.readers import HashingReader, Reader, SkippingReader, chunks, drain, read_full
 from ..layers.encoding import Encoding, decompress
 from ..layers.tar import BLOCK, DIRECTORY, HARD_LINK, REGULAR, SYMLINK, TarEntry, is_header, read_tar
 from ..oci import Descriptor
@@ -116,11 +116,11 @@ def _stream(store: Store, descriptor: Descriptor, encoding: Encoding, owner: str
         try:
             for entry in read_tar(unpacked, owner, store.limits, ahead=_AHEAD, lenient=True):
                 found.append(_entry(entry, _sha256(entry)))
-            _drain(unpacked)  # the digest of a layer is that of all its bytes
+            drain(unpacked)  # the digest of a layer is that of all its bytes
         except (FormatError, IntegrityError) as exc:
-            _drain(blob)  # an error where the store gives other bytes; else the blob was made like that
+            drain(blob)  # an error where the store gives other bytes; else the blob was made like that
             raise FormatError(exc.message) from exc
-        _drain(blob)
+        drain(blob)
     return LayerContents(tuple(found), "sha256:" + unpacked.hash.hexdigest())
 
 
@@ -147,11 +147,6 @@ def _sha256(entry: TarEntry) -> str:
     for chunk in chunks(entry.reader, max(1, min(entry.size, READ_SIZE))):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-def _drain(reader: Reader) -> None:
-    for _ in chunks(reader):
-        pass
 
 
 class _Unpacked(HashingReader):

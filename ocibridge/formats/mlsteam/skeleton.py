@@ -12,9 +12,9 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, Strict, StringConstraints, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from ...errors import FormatError, IntegrityError
@@ -36,11 +36,13 @@ def _decodable(text: str) -> str:
     return text
 
 
-Base64 = Annotated[str, AfterValidator(_decodable)]
-U16 = Annotated[int, Field(ge=0, le=0xFFFF)]
-U32 = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
-U63 = Annotated[int, Field(ge=0, lt=1 << 63)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Text = Annotated[str, Strict()]
+Base64 = Annotated[Text, AfterValidator(_decodable)]
+U8 = Annotated[int, Strict(), Field(ge=0, le=0xFF)]
+U16 = Annotated[int, Strict(), Field(ge=0, le=0xFFFF)]
+U32 = Annotated[int, Strict(), Field(ge=0, le=0xFFFFFFFF)]
+U63 = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
+Sha256 = Annotated[Text, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 def encoded(data: bytes) -> str | None:
@@ -59,16 +61,16 @@ class SkeletonMember:
         gap: What is between the data of the member before and the data of this one.
     """
 
-    name: str
+    name: Text
     size: U63
     sha256: Sha256
     crc: U32
     method: Literal[0, 8]
-    level: Annotated[int, Field(ge=0, le=9)] | None = None
+    level: Annotated[int, Strict(), Field(ge=0, le=9)] | None = None
     compressed_size: U63
     header_offset: U63
-    create_version: Annotated[int, Field(ge=0, le=0xFF)]
-    create_system: Annotated[int, Field(ge=0, le=0xFF)]
+    create_version: U8
+    create_system: U8
     extract_version: U16
     flags: U16
     time: U16
@@ -146,6 +148,14 @@ class Skeleton(Document):
         return self.identity
 
 
+_MEMBER = TypeAdapter(SkeletonMember)
+
+
+def _part(fields: dict[str, Any]) -> Any:
+    """A member for the JSON object of one, any other object as it is."""
+    return _MEMBER.validate_python(fields) if "headerOffset" in fields else fields
+
+
 def parse_skeleton(data: bytes, owner: str, limit: int) -> Skeleton:
     """Parse a skeleton from an artifact.
 
@@ -154,7 +164,7 @@ def parse_skeleton(data: bytes, owner: str, limit: int) -> Skeleton:
         FormatError: it is no skeleton, or has unsafe or colliding names.
     """
     where = f"{owner}: {SKELETON}"
-    found = parse_document(Skeleton, data, where, limit)
+    found = parse_document(Skeleton, data, where, limit, _part)
     for member in found.members:
         check_path(member.name.removesuffix("/"), where)
         if member.is_dir and (member.size, member.crc, member.sha256) != (0, 0, _NOTHING):
