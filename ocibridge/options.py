@@ -150,7 +150,7 @@ def _chosen(declared: Option, value: Any) -> Any:
         return value
     word = value.value if isinstance(value, Enum) else value
     if word not in choices:
-        raise UsageError(f"{declared.name} cannot be {word!r}", hint=f"give one of: {', '.join(choices)}")
+        raise UsageError(f"{declared.flags[0]} cannot be {word!r}", hint=f"give one of: {', '.join(choices)}")
     return declared.enum(word) if declared.enum else word
 
 

@@ -55,8 +55,8 @@ def test_a_list_becomes_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"colour": "green"}, "colour cannot be 'green'; give one of: red, blue"),
-        ({"method": "roll"}, "method cannot be 'roll'; give one of: brush, spray"),
+        ({"colour": "green"}, "--colour cannot be 'green'; give one of: red, blue"),
+        ({"method": "roll"}, "--method cannot be 'roll'; give one of: brush, spray"),
         ({"rooms": "kitchen"}, "rooms is a list, and 'kitchen' is none; give a list of texts"),
         ({"size": 1}, "a wall has no option size; it has: cache, limit, colour, method, rooms"),
     ],

@@ -88,8 +88,8 @@ def _unproven(model: Model) -> list[str]:
     if not model.linked:
         return []
     return [
-        f"{len(model.linked)} files are only linked, such as {show(model.linked[0].path)}: nothing is proven of their "
-        "bytes; --fetch-links has them fetched and checked"
+        f"files that are only linked: {len(model.linked)}, such as {show(model.linked[0].path)}; nothing is proven of "
+        "their bytes; --fetch-links has them fetched and checked"
     ]
 
 

@@ -141,7 +141,7 @@ def test_what_no_dialect_can_say_is_one_sentence(carton: Callable[[str], Path], 
     assert not (tmp_path / "new").exists()
     with pytest.raises(ocibridge.UsageError, match="a tag, not a digest"):
         translate(f"{place}:zstd", f"{place}@sha256:{'0' * 64}", ocibridge.ConvertOptions(dialect="draft"))
-    with pytest.raises(ocibridge.UsageError, match="dialect cannot be 'klingon'"):
+    with pytest.raises(ocibridge.UsageError, match="--dialect cannot be 'klingon'"):
         translate(f"{place}:zstd", f"{place}:v2", ocibridge.ConvertOptions(dialect="klingon"))
     with pytest.raises(ocibridge.NotFound):
         translate(f"{place}:v9", f"{place}:v2", ocibridge.ConvertOptions(dialect="draft"))

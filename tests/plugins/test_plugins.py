@@ -104,7 +104,7 @@ def test_its_options_are_its_own(mar: Path, tmp_path: Path) -> None:
     assert ocibridge.inspect(target).info.version == "2.0"
     with pytest.raises(ocibridge.UsageError, match=r"--strip-from is for models of Ollama, and .*mar is none"):
         ocibridge.push(mar, target, ocibridge.PushOptions(reading=ocibridge.OllamaReadOptions(strip_from=True)))
-    with pytest.raises(ocibridge.UsageError, match="zip_method cannot be 'zstd'"):
+    with pytest.raises(ocibridge.UsageError, match="--zip-method cannot be 'zstd'"):
         ocibridge.pull(target, tmp_path / "x.mar", ocibridge.PullOptions(writing={"zip_method": "zstd"}))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
@@ -162,7 +162,7 @@ def test_without_them_nothing_knows_the_names(tmp_path: Path, site: Path) -> Non
     (tmp_path / "x.mar").write_bytes(b"PK")
     with pytest.raises(ocibridge.SourceError, match="give one of: carton, mlarchive, ollama, folder"):
         ocibridge.inspect(tmp_path / "x.mar")
-    with pytest.raises(ocibridge.UsageError, match="dialect cannot be 'toy'; give one of: cnai, draft, modelpack"):
+    with pytest.raises(ocibridge.UsageError, match="--dialect cannot be 'toy'; give one of: cnai, draft, modelpack"):
         ocibridge.PushOptions(dialect="toy")
 
 

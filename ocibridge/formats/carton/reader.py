@@ -77,7 +77,7 @@ class _Carton:
                 *self._manifest.warnings,
                 *problems,
                 *self._index(contents, linked),
-                *self._oddities(extras),
+                *self._oddities(extras, linked),
             ),
             linked=tuple(FileEntry(path, role_of(path, 0)[0], None, rows[path]) for path in linked),
         )
@@ -139,13 +139,13 @@ class _Carton:
         data = self._verified(INDEX_TOML, contents[INDEX_TOML])
         return index_warnings(data, {*contents, *linked}, self._options.limits.metadata)
 
-    def _oddities(self, extras: list[str]) -> Iterator[str]:
+    def _oddities(self, extras: list[str], linked: list[str]) -> Iterator[str]:
         for path in extras:
             yield (
                 f"{show(path)} is not in MANIFEST; it is stored, and the carton client shows it to the runner, but "
                 "the manifest hash does not cover it"
             )
-        if LINKS in self._entries.files or LINKS in self._entries.links:
+        if not linked and (LINKS in self._entries.files or LINKS in self._entries.links):
             yield "LINKS is not stored: every file is in the artifact itself; the manifest hash stays the same"
 
     def _verified(self, path: str, content: Content) -> bytes:

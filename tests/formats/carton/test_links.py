@@ -77,6 +77,7 @@ def test_linked_files_may_stay_so(tmp_path: Path, server: LinkServer) -> None:
     ]
     assert {file.path for file in whole.files} - {file.path for file in model.files} == {"model/a.bin"}
     assert model.identity == whole.identity
+    assert model.warnings == (), "nothing is said of files in an artifact"
     assert CartonFormat().read(path, CartonReadOptions(linked=True, fetch_links=True)).linked == ()
 
 

@@ -170,7 +170,7 @@ def test_impossible_targets(tmp_path: Path, digits: Model, monkeypatch: pytest.M
     ):
         with pytest.raises(DestinationError, match=sentence):
             FORMAT.sink(dest, stored, CartonWriteOptions(force=True))
-    with pytest.raises(UsageError, match="zip_method cannot be 'lzma'; give one of: stored, deflate, zstd"):
+    with pytest.raises(UsageError, match="--zip-method cannot be 'lzma'; give one of: stored, deflate, zstd"):
         FORMAT.sink(Path("a.carton"), stored, CartonWriteOptions(zip_method="lzma"))
 
 

@@ -104,7 +104,7 @@ def test_the_same_model_gives_the_same_archive(tmp_path: Path) -> None:
 
 
 def test_what_the_sdk_cannot_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="zip_method cannot be 'zstd'; give one of: stored, deflate"):
+    with pytest.raises(UsageError, match="--zip-method cannot be 'zstd'; give one of: stored, deflate"):
         target(tmp_path / "out.mlarchive", foreign({"a": b""}), MlsteamWriteOptions(zip_method="zstd"))
 
 
