@@ -13,7 +13,7 @@ from ..oci import Descriptor
 from ..settings import Limits
 from ..stores.base import Store
 from ..stores.verified import VerifiedStore
-from ..transfer.graph import Graph, Node, node_of, read_node
+from ..transfer.graph import Graph, Node, fetch_node, node_of
 from .inventory import ReferenceInventory
 
 
@@ -107,7 +107,7 @@ def contents_of(store: Store, version: str) -> ReferenceContents:
         FormatError: a manifest cannot be copied.
         IntegrityError: a manifest is damaged.
     """
-    root = read_node(store, version)
+    root = fetch_node(store, version)
     nodes: dict[str, Node] = {}
     waiting = [root]
     while waiting:
@@ -117,6 +117,6 @@ def contents_of(store: Store, version: str) -> ReferenceContents:
         below = Graph(store, node, stop=lambda child: child.digest in nodes).nodes
         nodes.update((each.digest, each) for each in below)
         for each in below:
-            waiting += [read_node(store, found.digest) for found in reversed(store.referrers(each.digest))]
+            waiting += [fetch_node(store, found.digest) for found in reversed(store.referrers(each.digest))]
     blobs = {blob.digest: blob for node in nodes.values() for blob in node.blobs}
     return ReferenceContents(root, tuple(nodes.values()), tuple(blobs.values()))

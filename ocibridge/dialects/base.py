@@ -103,8 +103,11 @@ class ManifestDialect(ABC):
         return f"org.{self.namespace}.model."
 
     @property
-    def raw_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the `filepath` keys in an artifact of raw files only, which CRI-O mounts by name."""
+    def filepath_prefixes(self) -> tuple[str, ...]:
+        """Prefixes of the `filepath` annotations to write if every layer of the artifact is a raw file.
+
+        Each single-file layer gets one `filepath` annotation per prefix; CRI-O names mounted files by it.
+        """
         return (self.prefix,)
 
     @property

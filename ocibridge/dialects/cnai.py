@@ -28,7 +28,7 @@ class Cnai(ManifestDialect):
         self._bare_raw = bare_raw
 
     @property
-    def raw_prefixes(self) -> tuple[str, ...]:
+    def filepath_prefixes(self) -> tuple[str, ...]:
         """Both: CRI-O 1.33 looks for this prefix, 1.34 and later for that of its successor."""
         return SPECIFIED
 

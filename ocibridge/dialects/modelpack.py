@@ -17,7 +17,7 @@ class Modelpack(Cnai):
         super().__init__(bare_raw=False)
 
     @property
-    def raw_prefixes(self) -> tuple[str, ...]:
+    def filepath_prefixes(self) -> tuple[str, ...]:
         """Its own alone, which newer readers want; older ones take the title."""
         return (self.prefix,)
 

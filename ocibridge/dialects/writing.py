@@ -183,7 +183,7 @@ def build_manifest(
     config, config_type = dialect.config(about.info, [each.diff_id for each in finished])
     config_descriptor = Descriptor.of(config, config_type)
     raw = all(each.encoding is Encoding.RAW for each in finished)
-    prefixes = dialect.raw_prefixes if raw else (dialect.prefix,)
+    prefixes = dialect.filepath_prefixes if raw else (dialect.prefix,)
     for listed in (True, False):
         layers = [dialect.layer(each, _layer_annotations(each, dialect, prefixes, listed)) for each in finished]
         manifest = Manifest(

@@ -31,7 +31,7 @@ class CheckSink(Sink):
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
         """Read one file to its end and hash it, unless `reader` enforces its hash."""
-        found = IncomingFile(path, size, reader, sha256).drain()
+        found = IncomingFile(path, size, reader, sha256).read_to_end()
         expected = self._expected.get(path)
         if expected not in (None, found):
             raise IntegrityError(

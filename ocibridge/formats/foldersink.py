@@ -78,7 +78,7 @@ class FolderSink(Sink):
             self.hashes[path] = ""
         try:
             if path in self._links:
-                self.hashes[path] = IncomingFile(path, size, reader).drain()
+                self.hashes[path] = IncomingFile(path, size, reader).read_to_end()
             else:
                 self.hashes[path] = self._store(path, size, reader, sha256)
         except BaseException:

@@ -93,5 +93,5 @@ class OneFileSink(Sink):
         self._staging.pause()
 
     def abort(self) -> None:
-        """Remove the temporary file."""
+        """Remove the temporary file and its resume journal; does nothing after `commit` (`pause` keeps them)."""
         self._staging.discard()

@@ -105,8 +105,18 @@ class AtomicFile:
         for piece in chunks(reader):
             self.write(piece)
 
-    def pass_over(self, data: memoryview) -> int:
-        """Keep the leading bytes of `data` that the file already has, truncate the rest, and return their number."""
+    def keep_if_equal(self, data: memoryview) -> int:
+        """Keep leftover bytes that equal the start of `data`, so that they need not be written again.
+
+        The method compares as many bytes as `data` and the leftover both have, and keeps either all of these or none.
+        If it keeps less than the whole of `data`, it truncates the file after the kept bytes.
+
+        Args:
+            data: The bytes to be written next.
+
+        Returns:
+            The number of leading bytes of `data` that were kept; the caller writes only the others.
+        """
         count = min(len(data), self.left)
         if not count:
             return 0

@@ -64,8 +64,15 @@ class IncomingFile:
                 yield piece
         check_size(self._path, done, self.size)
 
-    def drain(self) -> str:
-        """Read to the end; the sha256."""
+    def read_to_end(self) -> str:
+        """Read the whole file and drop its bytes.
+
+        Returns:
+            The hex sha256 of the file; if the constructor was given a `sha256`, that value, which may be "".
+
+        Raises:
+            IntegrityError: the file has more or fewer bytes than `size`.
+        """
         for _ in self:
             pass
         return self.sha256

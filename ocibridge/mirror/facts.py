@@ -7,7 +7,7 @@ from ..errors import FormatError
 from ..oci import Reference
 from ..operations.artifacts import fetch_artifact
 from ..stores.base import Store
-from ..transfer.graph import Graph, read_node
+from ..transfer.graph import Graph, fetch_node
 from .jobs.filters import Traits
 
 
@@ -18,7 +18,7 @@ def traits_of(store: Store, reference: Reference) -> Traits:
         NotFound: there is nothing of that name.
         IntegrityError: it does not have its digest.
     """
-    root = read_node(store, reference.version)
+    root = fetch_node(store, reference.version)
     size = sum(blob.size for blob in Graph(store, root).blobs())
     try:
         artifact = fetch_artifact(store, reference).artifact

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..errors import NotFound, OcibridgeError, StoreError
 from ..oci import Reference, parse_reference
 from ..stores.base import Store
-from ..transfer.graph import Node, read_node
+from ..transfer.graph import Node, fetch_node
 from .companions import COMPANIONS
 from .jobs.filters import is_digest_tag, prunable_tags
 from .reports import MirrorItem, PlannedItem
@@ -165,7 +165,7 @@ def _staying(tags: Sequence[str], store: Store) -> Mapping[str, str]:
 
 def _node(store: Store, version: str) -> Node | None:
     try:
-        return read_node(store, version)
+        return fetch_node(store, version)
     except NotFound:
         return None
 

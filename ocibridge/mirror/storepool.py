@@ -88,7 +88,7 @@ class StorePool:
             store.interrupt()
 
     def close(self) -> None:
-        """Give back connections and files."""
+        """Close all stores and connections."""
         self._stack.close()
 
     def __enter__(self) -> StorePool:

@@ -15,7 +15,7 @@ from ..operations.reports import Moves
 from ..stores.base import Store
 from ..transfer import Progress, Task
 from ..transfer.copygraph import GraphCopier, GraphOptions
-from ..transfer.graph import Node, read_node
+from ..transfer.graph import Node, fetch_node
 from ..transfer.progress import Within
 from ..transfer.session import CopySession
 from ..transfer.throttle import Throttle
@@ -251,7 +251,7 @@ class Worker:
         digest, root = unit.digest or source.digest, None
         if digest is None and new:
             # All of it will be copied: reading it gives its digest, too.
-            root = read_node(self.pool.store(source), source.version)
+            root = fetch_node(self.pool.store(source), source.version)
             digest = root.digest
         elif digest is None:
             found = self._head(source)

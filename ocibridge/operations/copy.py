@@ -16,7 +16,7 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import Progress
 from ..transfer.copygraph import CopyResult, GraphCopier, GraphOptions
-from ..transfer.graph import Node, read_node
+from ..transfer.graph import Node, fetch_node
 from ..transfer.session import CopySession
 from .options import CopyOptions
 from .reports import CopiedCompanion, CopyReport, Moves
@@ -125,10 +125,10 @@ def copy_companions(
 def _belongs(source: Store, companion: str, artifact: str) -> bool:
     """Return whether a companion belongs to an artifact: it refers to it, or all its blobs are the artifact's."""
     try:
-        node = read_node(source, companion)
+        node = fetch_node(source, companion)
         if node.subject is not None:
             return node.subject.digest == artifact
-        blobs = {each.digest for each in read_node(source, artifact).blobs}
+        blobs = {each.digest for each in fetch_node(source, artifact).blobs}
     except OcibridgeError:
         return False
     return bool(node.blobs) and blobs.issuperset(each.digest for each in node.blobs)

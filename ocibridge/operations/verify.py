@@ -31,21 +31,27 @@ def verify(
     registry: RegistryOptions | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Read every byte of a model, on disk or in a store, and check it.
+    """Verify a model on disk or in a store by reading all of its files.
+
+    With `options.manifest_only`, only metadata is read. Linked files that are not fetched are not verified; the report
+    says how many these are.
 
     Args:
         subject: A path, a model of Ollama (see `push`), or a reference.
-        options: How a source on disk is read, and how much is read.
-        registry: Credentials and TLS.
+        options: How to read the source, and whether to read the manifest only.
+        registry: Credentials and TLS settings.
         progress: Receives progress events.
 
     Returns:
-        What is now proven.
+        What is proven now, with warnings about what is not.
 
     Raises:
-        IntegrityError: the first thing that is not what was promised.
+        UsageError: `manifest_only` does not apply to the subject.
+        SourceError: the source on disk is missing or cannot be read.
+        IntegrityError: bytes do not match their expected digest, size or checksum; verification stops at the first.
         FormatError: the source breaks the rules of its format.
-        StoreError: something cannot be had.
+        LimitError: a document is larger than its limit.
+        StoreError: the store does not have something, refuses it or cannot be reached.
     """
     found = subject_of(subject)
     if options.manifest_only:

@@ -154,7 +154,7 @@ class ArchiveStore(ImageLayout):
                 hint="the archive is damaged; remove it and push again",
             )
         try:
-            self._prepare().add(descriptor, content, on_bytes)
+            self._writer_for_update().add(descriptor, content, on_bytes)
         except DestinationError:
             self.close()
             raise
@@ -204,11 +204,16 @@ class ArchiveStore(ImageLayout):
     def _change(self, change: Callable[[ImageIndex], ImageIndex]) -> None:
         index = self._index()
         if change(index).to_json(self.name) != index.to_json(self.name):
-            self._prepare()
+            self._writer_for_update()
             self._pending = change(self._index())
 
-    def _prepare(self) -> ArchiveWriter:
-        """The archive in preparation, which holds all blobs of the present one."""
+    def _writer_for_update(self) -> ArchiveWriter:
+        """Return the writer of the new archive; the first call creates it and copies all blobs of the existing archive.
+
+        Raises:
+            StoreError: the existing archive is split into volumes.
+            DestinationError: the new archive cannot be written, or another process is writing it.
+        """
         if self._writer is None:
             if self.volumes and self.volumes.split:
                 raise StoreError(f"{self.name} is in volumes, and cannot be added to", hint="push to another file")

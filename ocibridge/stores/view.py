@@ -56,7 +56,7 @@ class RepositoryView(VerifiedStore):
         return self.layout.has_blob(descriptor)
 
     def push_blob(self, descriptor: Descriptor, content: Content, on_bytes: ByteCount = ignore_bytes) -> None:
-        """See `Pusher.push_blob`."""
+        """Store a blob in the layout, where all of its repositories share it; see `Pusher.push_blob`."""
         self.layout.push_blob(descriptor, content, on_bytes)
 
     def push_manifest(self, data: bytes, media_type: str, tag: str | None) -> Descriptor:

@@ -147,7 +147,7 @@ class VolumeWriter:
                 self._file = self._next()
                 continue
             piece, view = view[:space], view[space:]
-            same = self._file.pass_over(piece)
+            same = self._file.keep_if_equal(piece)
             self.kept += same
             if same < len(piece):
                 self._same = False

@@ -18,7 +18,7 @@ from ..stores.base import Store
 from ..stores.missing import naming_tags
 from .blobs import StoredBlob
 from .engine import INCOMPLETE, PRESENT, CopyEngine
-from .graph import INDEXES, Graph, Node, check_platforms, read_node, select_platforms
+from .graph import INDEXES, Graph, Node, check_platforms, fetch_node, select_platforms
 from .progress import Progress
 from .referrers import is_fallback, referrers_of
 from .session import CopySession
@@ -144,7 +144,7 @@ class GraphCopier:
     def _read_root(self, version: str | Node) -> Node:
         if isinstance(version, str):
             with naming_tags(self.source, version):
-                version = read_node(self.source, version)
+                version = fetch_node(self.source, version)
         check_platforms(version, self.options.platforms)
         return version
 
@@ -357,7 +357,7 @@ class _Copy:
             self._copy_related(self._find_related([related.descriptor.digest]), depth)
             return
         try:
-            node = read_node(self._source, related.descriptor.digest)
+            node = fetch_node(self._source, related.descriptor.digest)
         except NotFound:
             self._tally.warn(f"{self._source.name} lists {related.descriptor.digest} as a referrer, and lacks it")
             return
@@ -375,7 +375,7 @@ class _Copy:
             self._done.add(descriptor.digest)
             self._tally.tags.append(tag)
             return
-        node = read_node(self._source, descriptor.digest)
+        node = fetch_node(self._source, descriptor.digest)
         if node.digest in self._done:
             self._push_manifest(node, tag)
             self._tally.tags.append(tag)

@@ -60,14 +60,18 @@ class Node:
         return self.descriptor.digest
 
 
-def read_node(store: Store, version: str) -> Node:
-    """The manifest or index that a tag or digest names.
+def fetch_node(store: Store, version: str) -> Node:
+    """Fetch a manifest or index and parse it into a node.
+
+    Args:
+        store: The repository to read from.
+        version: A tag or a digest.
 
     Raises:
-        NotFound: there is none.
-        FormatError: it is none that can be copied.
-        IntegrityError: it does not have the digest asked for.
-        LimitError: it is larger than `Limits.manifest`.
+        NotFound: the store has no manifest with this tag or digest.
+        FormatError: the document is not a JSON object, uses Docker schema 1, or has an invalid descriptor.
+        IntegrityError: the document does not have the requested digest.
+        LimitError: the document is larger than `Limits.manifest`.
     """
     descriptor, data = store.fetch_manifest(version)
     return node_of(descriptor, data, f"{store.name}@{descriptor.digest}")
@@ -198,7 +202,7 @@ class Graph:
                 self.left.append(child)
                 continue
             try:
-                found = read_node(self._store, child.digest)
+                found = fetch_node(self._store, child.digest)
             except NotFound:
                 self.missing.append(child)
                 continue

@@ -60,7 +60,7 @@ class Within(Progress):
         self._whole.start(task)
 
     def advance(self, task: Task, count: int) -> None:
-        """See `Progress`."""
+        """Report more bytes of a task to the whole run; see `Progress.advance`."""
         self._whole.advance(task, count)
 
     def finish(self, task: Task, outcome: str) -> None:

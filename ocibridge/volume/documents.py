@@ -92,8 +92,15 @@ class Documents:
             self._configs[descriptor.digest] = self.store.read_blob(descriptor, self.store.limits.config)
         return self._configs[descriptor.digest]
 
-    def config_platform(self, found: ManifestOrIndex) -> dict[str, Any]:
-        """The config of a manifest as a mapping with the platform of an image; empty if it is not JSON."""
+    def config_document(self, found: ManifestOrIndex) -> dict[str, Any]:
+        """Return the config of a manifest as a dict; an image config has `os`, `architecture` and `variant` in it.
+
+        Args:
+            found: The manifest; an index has no config.
+
+        Returns:
+            The config, or an empty dict if `found` is an index or its config is not a JSON object.
+        """
         if found.manifest is None:
             return {}
         data = self.config(found)

@@ -126,7 +126,7 @@ def view(runtime: Runtime, documents: Documents, found: ManifestOrIndex, platfor
 
 
 def _containerd(runtime: Runtime, documents: Documents, top: ManifestOrIndex, platform: str) -> View:
-    found = next(_matching(documents, top, platform), None)
+    found = next(_manifests_for_platform(documents, top, platform), None)
     if found is None or found.manifest is None:
         return View(None, refused=f"the index has no manifest for {platform} (no match for platform in manifest)")
     layers: Sequence[Descriptor] = found.manifest.layers
@@ -224,10 +224,20 @@ def _diff_ids(config: bytes) -> list[str] | None:
     return found
 
 
-def _matching(
+def _manifests_for_platform(
     documents: Documents, top: ManifestOrIndex, platform: str, depth: int = _DEPTH
 ) -> Iterator[ManifestOrIndex]:
-    """The manifests of an index for a platform, in order; a manifest without an index matches any platform."""
+    """Yield the manifests that suit a platform, in the order of the index.
+
+    If `top` is a manifest, it is yielded whatever its platform is. An index entry without a platform is judged by the
+    platform in its config.
+
+    Args:
+        documents: Loads the manifests, indexes and configs of the repository.
+        top: The manifest or index to start from.
+        platform: The wanted platform, `OS/ARCHITECTURE[/VARIANT]`.
+        depth: The number of levels of nested indexes to follow; deeper indexes are skipped.
+    """
     if top.index is None:
         yield top
         return
@@ -236,10 +246,10 @@ def _matching(
             continue
         if entry.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
             if depth:
-                yield from _matching(documents, documents.load(entry.digest), platform, depth - 1)
+                yield from _manifests_for_platform(documents, documents.load(entry.digest), platform, depth - 1)
             continue
         found = documents.load(entry.digest)
-        if entry.platform is not None or _fits(documents.config_platform(found), platform):
+        if entry.platform is not None or _fits(documents.config_document(found), platform):
             yield found
 
 

@@ -18,7 +18,7 @@ from ocibridge.oci import (
 )
 from ocibridge.stores.layout import LayoutStore
 from ocibridge.transfer import graph
-from ocibridge.transfer.graph import Graph, Node, check_platforms, node_of, read_node, select_platforms
+from ocibridge.transfer.graph import Graph, Node, check_platforms, fetch_node, node_of, select_platforms
 
 from ..stores.samples import sample
 from .graphs import on, push_index, raw
@@ -161,7 +161,7 @@ def test_a_graph_has_children_first_and_each_once(store: LayoutStore) -> None:
     one, two = (sample(word.encode()).push(store, None) for word in ("one", "two"))
     inner = push_index(store, [two, one], None, media_type=MEDIA_TYPE_DOCKER_INDEX)
     push_index(store, [one, inner, two, one], "v1")
-    found = Graph(store, read_node(store, "v1"))
+    found = Graph(store, fetch_node(store, "v1"))
     assert [each.digest for each in found.nodes[:-1]] == [one.digest, two.digest, inner.digest]
     assert found.nodes[-1].digest == store.resolve("v1").digest
     assert len(found.blobs()) == 3  # two layers and the empty config
@@ -172,7 +172,7 @@ def test_children_that_are_not_there_are_named(store: LayoutStore) -> None:
     one = sample(b"one").push(store, None)
     gone = Descriptor.of(b"gone", MEDIA_TYPE_MANIFEST)
     push_index(store, [gone, one], "v1")
-    found = Graph(store, read_node(store, "v1"))
+    found = Graph(store, fetch_node(store, "v1"))
     assert found.missing == [gone]
     assert len(found.nodes) == 2
 
@@ -180,7 +180,7 @@ def test_children_that_are_not_there_are_named(store: LayoutStore) -> None:
 def test_what_stops_is_not_read(store: LayoutStore) -> None:
     gone = on(Descriptor.of(b"gone", MEDIA_TYPE_MANIFEST), "linux/amd64")
     push_index(store, [gone], "v1")
-    found = Graph(store, read_node(store, "v1"), stop=lambda child: True)
+    found = Graph(store, fetch_node(store, "v1"), stop=lambda child: True)
     assert found.missing == []
     assert list(found.digests()) == [store.resolve("v1").digest, gone.digest]
 
@@ -190,7 +190,7 @@ def test_graphs_are_bounded(store: LayoutStore, monkeypatch: pytest.MonkeyPatch,
     inner = sample(b"x").push(store, None)
     for _ in range(5):
         inner = push_index(store, [inner], None)
-    root = read_node(store, inner.digest)
+    root = fetch_node(store, inner.digest)
     assert len(Graph(store, root).nodes) == 6
     monkeypatch.setattr(graph, limit, value)
     with pytest.raises(LimitError, match="more manifests than can be sensible"):

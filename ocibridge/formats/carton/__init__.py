@@ -77,7 +77,15 @@ class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
     def thin_sink(
         self, dest: Path, stored: StoredModel, options: CartonWriteOptions, blobs: Blobs
     ) -> tuple[Sink, Mapping[str, str]]:
-        """See `thin_sink`."""
+        """Make a sink for a carton that links to its large files instead of containing them (`--thin`).
+
+        See `Format.thin_sink` for the parameters and the result.
+
+        Raises:
+            UsageError: the artifact stores the carton as one whole archive.
+            FormatError: the model is not a carton.
+            SourceError: the registry does not serve the blobs without a login.
+        """
         from .thin import thin_sink
 
         return thin_sink(dest, stored, options, blobs)

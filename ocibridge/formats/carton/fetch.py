@@ -94,7 +94,7 @@ class LinkFetcher:
                     continue
                 if response.status_code != 200:
                     raise _Rejected(f"the server responded with status {response.status_code}")
-                self._save(response, sha256, target)
+                self._save_verified(response, sha256, target)
                 return
         raise _Rejected(f"more than {_MAX_REDIRECTS} redirects")
 
@@ -112,8 +112,21 @@ class LinkFetcher:
             raise _Rejected(f"the host {host}:{port} is not allowed by --links-host")
         return place
 
-    def _save(self, response: httpx.Response, sha256: str, target: Path) -> None:
-        """Write the body if it is the file, or else its decoded form if that is (real publishers do either)."""
+    def _save_verified(self, response: httpx.Response, sha256: str, target: Path) -> None:
+        """Save the response body to `target` if it has the expected sha256, as received or after content decoding.
+
+        The body as received is tried first, because some publishers give the sha256 of the encoded file.
+
+        Args:
+            response: The response, whose body has not been read.
+            sha256: The expected hex sha256.
+            target: The path of the file.
+
+        Raises:
+            _Rejected: neither form has the sha256, a form is larger than `Limits.link`, or its encoding is not known.
+            IntegrityError: the encoded body is damaged.
+            LimitError: a zstd frame asks for too large a window.
+        """
         with AtomicFile(target) as raw:
             if self._write(raw, response.iter_raw(READ_SIZE)) == sha256:
                 raw.publish()

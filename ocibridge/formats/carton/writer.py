@@ -169,7 +169,7 @@ class CartonZipSink(Sink):
         if path == MANIFEST:
             reader = self._manifest_check.read_manifest(reader, size).open()
         if path in self._links:
-            return IncomingFile(path, size, reader).drain()
+            return IncomingFile(path, size, reader).read_to_end()
         file = IncomingFile(path, size, reader, sha256)
         if self._laid_out:
             mark = partial(self.journal.mark, path) if self.journal else None

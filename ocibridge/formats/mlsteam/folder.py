@@ -43,7 +43,7 @@ class MlsteamFolderSink(FolderSink):
         elif path in self._ours:
             raise FormatError(f"{self._label}: the file {show(path)} arrives twice", hint=DAMAGED)
         else:
-            self._ours[path] = IncomingFile(path, size, reader, sha256).drain()
+            self._ours[path] = IncomingFile(path, size, reader, sha256).read_to_end()
 
     def check(self) -> str | None:
         """Check every member, and make the folders that are members."""

@@ -111,11 +111,11 @@ class ArchiveSink(Sink):
         if path == ORIGINAL and not self._rebuild:
             self._copy(incoming, self._staging.temp)
         elif path == SKELETON:
-            incoming.drain()
+            incoming.read_to_end()
         elif member and member.name == path and self._rebuild:
             self._rebuild.add(incoming)
         elif skeleton and skeleton.original:
-            incoming.drain()
+            incoming.read_to_end()
         else:
             place = self._waiting_folder / str(len(self._hashes))
             self._copy(incoming, place)

@@ -42,7 +42,13 @@ class MemberContent(Stamped):
         return self.member.size
 
     def open(self, offset: int = 0) -> Reader:
-        """Open from `offset` bytes; costs a decoder run up to there where the member is compressed.
+        """Open the decoded bytes from `offset` to the end.
+
+        For a compressed member, the bytes before `offset` are decoded and dropped. A reader that starts inside a Stored
+        member does not check the CRC-32.
+
+        Args:
+            offset: The position of the first byte to read, in the decoded bytes.
 
         Raises:
             SourceError: the archive cannot be read.
