@@ -97,9 +97,6 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
 IMAGE_SUFFIX = "-image"
 """What the tag of an image companion has after that of its artifact."""
 
-OLLAMA_SUFFIX = "-ollama"
-"""What the tag of an Ollama companion has after that of its artifact."""
-
 MAX_LAYERS = 120
 """Layers of an artifact that container runtimes shall mount, unless the user says otherwise. An overlay mount names one
 folder a layer: docker's graph driver ends at 128, and some are left for the layers that a runtime adds."""

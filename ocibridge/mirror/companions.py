@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import FormatError
-from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_INDEX, Descriptor, Reference
+from ..oci import MEDIA_TYPE_INDEX, Descriptor, Reference
+from ..operations.companions import IMAGE, companion_reference, main_tag
 from ..stores.base import Store
 from ..transfer import Progress
 from ..transfer.session import CopySession
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ..operations.reports import ConvertReport
     from .jobs.entry import SyncEntry
 
-COMPANIONS = (settings.IMAGE_SUFFIX, settings.OLLAMA_SUFFIX)
-"""What the tags of a model's companions have after its own."""
 _CONCURRENCY = 2
 """Layers of one model that are wrapped at the same time; several models are processed at the same time."""
 
@@ -69,9 +68,9 @@ def publish_companions(
     Raises:
         OcibridgeError: the model cannot have such a companion, or the target refused it.
     """
-    if not entry.also or target.version.endswith(COMPANIONS):
+    if not entry.also or main_tag(target.version) != target.version:
         return []
-    from ..operations.ollama import stored_companion
+    from ..operations.original import stored_manifest
     from ..volume.prepare import checked_artifact
 
     store = stores.store(target)
@@ -79,23 +78,22 @@ def publish_companions(
     if fetched is None:
         return []
     made = []
-    if "image" in entry.also and not _has_image(store, target, fetched.descriptor):
+    if IMAGE in entry.also and not _has_image(store, target, fetched.descriptor):
         checked = checked_artifact(store, target, _CONCURRENCY, progress)
         made.append(_image(checked, store, target, session, progress))
-    if "ollama" in entry.also and (fetched.artifact.model.format == "ollama"):
-        companion = stored_companion(fetched, store, target)
-        there = store.head(companion.reference.version)
-        if there != Descriptor.of(companion.data, MEDIA_TYPE_DOCKER_MANIFEST):
-            companion.publish(store, session)
-            made.append(str(companion.reference))
+    kind = fetched.artifact.model.format
+    if kind in entry.also:
+        original = stored_manifest(kind, fetched, store, target)
+        if store.head(original.reference.version) != original.descriptor:
+            original.publish(store, session)
+            made.append(str(original.reference))
     return made
 
 
 def _image(fetched: Fetched, store: Store, target: Reference, session: CopySession, progress: Progress) -> str:
-    from ..operations.image import companion_reference
     from ..volume.prepare import prepare_into
 
-    place = companion_reference(target)
+    place = companion_reference(target, settings.IMAGE_SUFFIX)
     prepare_into(
         fetched,
         store,
@@ -120,9 +118,7 @@ def _model(store: Store, target: Reference) -> Fetched | None:
 
 
 def _has_image(store: Store, target: Reference, artifact: Descriptor) -> bool:
-    from ..operations.image import companion_reference
-
-    there = store.head(companion_reference(target).version)
+    there = store.head(companion_reference(target, settings.IMAGE_SUFFIX).version)
     if there is None or there.media_type != MEDIA_TYPE_INDEX:
         return False
     # Its subject says whose companion it is: the tag may be left from an earlier version.

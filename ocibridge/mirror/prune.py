@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotFound, OcibridgeError, StoreError
 from ..oci import Reference, parse_reference
+from ..operations.companions import main_tag
 from ..stores.base import Store
 from ..transfer.graph import Node, fetch_node
-from .companions import COMPANIONS
 from .jobs.filters import is_digest_tag, prunable_tags
 from .reports import MirrorItem, PlannedItem
 from .storepool import StorePool
@@ -115,9 +115,7 @@ def prune(items: Sequence[PlannedItem], job_entries: Sequence[SyncEntry], pool: 
 
 
 def _is_extra(tag: str, place: PruneTarget) -> bool:
-    if tag in place.expected or is_digest_tag(tag):
-        return False
-    if any(tag.endswith(suffix) and tag.removesuffix(suffix) in place.expected for suffix in COMPANIONS):
+    if tag in place.expected or main_tag(tag) in place.expected or is_digest_tag(tag):
         return False
     return not any(_made_by(template, tag) for template in place.backups)
 

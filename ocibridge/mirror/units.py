@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import OcibridgeError
 from ..oci import Reference
+from ..operations.companions import companion_tags, main_tag
 from ..stores.base import Store
-from .companions import COMPANIONS
 from .jobs.filters import Pair, pair, select_repositories, select_tags
 from .jobs.places import RegistryPlace
 from .reports import MirrorItem
@@ -151,7 +151,7 @@ def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store
         if entry.dialect:
             return [source.version]
         store = pool.store(source)
-        companions = [source.version + suffix for suffix in COMPANIONS if not source.version.endswith(COMPANIONS)]
+        companions = companion_tags(source.version) if main_tag(source.version) == source.version else []
         return [source.version, *(tag for tag in companions if store.head(tag) is not None)]
     store = pool.store(source)
     there = store.tags()
@@ -160,11 +160,9 @@ def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store
     every = set(there)
     if entry.dialect:
         # The companions of a model belong to the manifest that it has here, which the target does not get.
-        return [
-            tag for tag in chosen if not any(tag.endswith(each) and tag[: -len(each)] in every for each in COMPANIONS)
-        ]
+        return [tag for tag in chosen if main_tag(tag) == tag or main_tag(tag) not in every]
     # A model and its companions are one thing, whatever the filters say of the names.
-    companions = [tag + suffix for tag in chosen for suffix in COMPANIONS if tag + suffix in every]
+    companions = [each for tag in chosen for each in companion_tags(tag) if each in every]
     return list(chosen | dict.fromkeys(companions))
 
 
@@ -179,8 +177,8 @@ def _target_tag(found: _SourceTags, tag: str) -> str:
     given = found.pair.target.tag
     if given is None:
         return tag
-    suffix = next((suffix for suffix in COMPANIONS if tag == found.pair.source.version + suffix), "")
-    return given + suffix
+    own = found.pair.source.version
+    return given + tag.removeprefix(own) if tag in companion_tags(own) else given
 
 
 def _is_mine(entry: SyncEntry, target: Reference, tag: str, shard: Shard | None) -> bool:
@@ -189,9 +187,7 @@ def _is_mine(entry: SyncEntry, target: Reference, tag: str, shard: Shard | None)
         return True
     if entry.type == "registry":
         return shard.has(target.name)
-    for suffix in COMPANIONS:
-        tag = tag.removesuffix(suffix)
-    return shard.has(f"{target.name}:{tag}")
+    return shard.has(f"{target.name}:{main_tag(tag)}")
 
 
 def _once(units: Sequence[Unit]) -> tuple[Unit, ...]:

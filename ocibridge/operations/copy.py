@@ -18,15 +18,13 @@ from ..transfer import Progress
 from ..transfer.copygraph import CopyResult, GraphCopier, GraphOptions
 from ..transfer.graph import Node, fetch_node
 from ..transfer.session import CopySession
+from .companions import companion_reference, companion_suffixes
 from .options import CopyOptions
 from .reports import CopiedCompanion, CopyReport, Moves
 from .sources import other_side
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
-
-COMPANIONS = {"image": settings.IMAGE_SUFFIX, "ollama": settings.OLLAMA_SUFFIX}
-"""Companions, and the suffixes of their tags."""
 
 
 def copy(
@@ -111,9 +109,9 @@ def copy_companions(
     found: list[tuple[str, CopyResult]] = []
     if tag is None or goal.tag is None:
         return found
-    for kind, suffix in COMPANIONS.items():
+    for kind, suffix in companion_suffixes().items():
         try:
-            new = parse_reference(f"{goal.at()}:{goal.tag}{suffix}")
+            new = companion_reference(goal, suffix)
         except InvalidReference:
             continue  # so long a tag has no companion
         there = copier.source.head(tag + suffix)

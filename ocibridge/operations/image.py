@@ -16,12 +16,13 @@ from ..errors import LimitError
 from ..io.content import Content
 from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan, StoredLayer
 from ..model import ModelFile
-from ..oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Reference, parse_reference
+from ..oci import MEDIA_TYPE_INDEX, MEDIA_TYPE_MANIFEST, Descriptor, Reference
 from ..stores.base import Store
 from ..stores.content import BlobContent
 from ..transfer import DigestCache, LayerAction, Progress, publish
 from ..transfer.session import CopySession
 from .artifacts import Fetched, fetch_artifact
+from .companions import IMAGE, companion_reference
 from .reports import AlsoReport
 
 
@@ -65,7 +66,7 @@ class ImageCompanion:
         fetched = fetch_artifact(store, self.artifact.pinned(artifact.digest))
         tag = self.reference.version
         done = publish_image(fetched, store, store, tag, platforms=self.platforms, contents=contents, **options)
-        return AlsoReport(kind="image", reference=str(self.reference), digest=done.image.descriptor.digest)
+        return AlsoReport(kind=IMAGE, reference=str(self.reference), digest=done.image.descriptor.digest)
 
 
 def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:
@@ -75,16 +76,7 @@ def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:
         UsageError: a platform is malformed.
         InvalidReference: the tag would be too long.
     """
-    return ImageCompanion(target, companion_reference(target), tuple(parse_platforms(platforms)))
-
-
-def companion_reference(target: Reference, suffix: str = settings.IMAGE_SUFFIX) -> Reference:
-    """The reference of a companion image: the repository of `target`, and its tag with a suffix.
-
-    Raises:
-        InvalidReference: the two make no tag.
-    """
-    return parse_reference(f"{target.at()}:{target.version}{suffix}")
+    return ImageCompanion(target, companion_reference(target, settings.IMAGE_SUFFIX), tuple(parse_platforms(platforms)))
 
 
 def publish_image(

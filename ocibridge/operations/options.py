@@ -14,6 +14,7 @@ from ..formats.options import ReadOptions, WriteOptions
 from ..formats.registry import path_formats
 from ..options import Options, count, option
 from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
+from .companions import companion_names
 from .values import annotation, annotations_of, moment, names
 
 _DIALECT = (
@@ -133,7 +134,7 @@ class PushOptions(SourceOptions, CacheOptions, TransferOptions):
         (),
         help="also publish the model's own Ollama manifest, under the tag TAG-ollama (needs raw-files layers), or an "
         "OCI image of the same layers, which pods can mount, under TAG-image",
-        choices=("ollama", "image"),
+        choices=companion_names,
         repeat=True,
     )
     platforms: Sequence[str] | None = platform_option(

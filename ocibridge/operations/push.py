@@ -24,6 +24,7 @@ from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
 from ..transfer.session import CopySession
 from .artifacts import stored_layers
+from .companions import IMAGE
 from .options import PushOptions
 from .reports import PushReport, pushed_layers
 from .sources import Source, mount_places, open_source, reading_of, source_of
@@ -31,7 +32,7 @@ from .sources import Source, mount_places, open_source, reading_of, source_of
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
     from .image import ImageCompanion
-    from .ollama import OllamaCompanion
+    from .original import OriginalManifest
 
 
 def push(
@@ -83,12 +84,13 @@ def push(
         options.max_layers or settings.MAX_LAYERS,
         options.limits,
     )
-    if options.max_layers is not None and layers is Layers.RAW_FILES and "image" not in options.also:
+    if options.max_layers is not None and layers is Layers.RAW_FILES and IMAGE not in options.also:
         raise UsageError("--max-layers is for tar layers", hint="leave it out, or add --layers tar")
     reading_of(found, options)
-    if "ollama" in options.also and layers is not Layers.RAW_FILES:
+    originals = [each for each in dict.fromkeys(options.also) if each != IMAGE]
+    if originals and layers is not Layers.RAW_FILES:
         raise UsageError(
-            "--also ollama needs every blob of the model as a layer of its own",
+            f"--also {originals[0]} needs every blob of the model as a layer of its own",
             hint="add --layers raw-files, and leave out --compress",
         )
     image = _image_companion(options, reference)
@@ -98,7 +100,7 @@ def push(
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
         model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
-        ollama = _ollama_companion(model, reference) if "ollama" in options.also else None
+        manifests = [_original(each, model, reference) for each in originals]
         plan = plan_manifest(model, planned)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
         notes = settings.cache_dir() if options.cache else None
@@ -116,7 +118,7 @@ def push(
             cache=digests,
             known=partial(stored_layers, store, reference),
         )
-        extra = [ollama.publish(store, session)] if ollama else []
+        extra = [each.publish(store, session) for each in manifests]
         if image:
             near = {} if home else {file.path: file.content for file in model.files}
             extra.append(
@@ -165,14 +167,14 @@ def _whole(source: Source, options: PushOptions) -> Layers:
     return Layers(options.layers or Layers.RAW_FILES)
 
 
-def _ollama_companion(model: Model, reference: Reference) -> OllamaCompanion:
-    from .ollama import companion
+def _original(kind: str, model: Model, reference: Reference) -> OriginalManifest:
+    from .original import original_manifest
 
-    return companion(model, reference)
+    return original_manifest(kind, model, reference)
 
 
 def _image_companion(options: PushOptions, reference: Reference) -> ImageCompanion | None:
-    if "image" in options.also:
+    if IMAGE in options.also:
         from .image import companion_of
 
         return companion_of(reference, settings.PLATFORMS if options.platforms is None else options.platforms)

@@ -68,7 +68,7 @@ class PushedLayer(Report):
 class AlsoReport(Report):
     """A published companion."""
 
-    kind: Literal["ollama", "image"]
+    kind: str = Field(description="image, or the name of the format whose manifest it is")
     reference: str = Field(description="what its own tools call it, with its tag")
     digest: Digest = Field(description="digest of its manifest")
 
@@ -166,7 +166,7 @@ class ConvertReport(Report):
 class CopiedCompanion(Report):
     """A copied companion."""
 
-    kind: Literal["ollama", "image"]
+    kind: str = Field(description="image, or the name of the format whose manifest it is")
     tag: str = Field(description="its tag at the target")
     digest: Digest = Field(description="digest of its manifest")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .. import settings
 from ..dialects import annotations as keys
+from ..dialects.image import COMPANION_KIND
 from ..errors import AuthenticationError, FormatError, NetworkError, NotFound, StoreError
 from ..oci import MEDIA_TYPE_INDEX, Reference
 from .documents import Documents, ManifestOrIndex
@@ -63,7 +64,7 @@ def _referrers(documents: Documents, digest: str) -> list[str]:
     return [
         each.digest
         for each in entries
-        if (each.annotations or {}).get(keys.COMPANION) == "image"
+        if (each.annotations or {}).get(keys.COMPANION) == COMPANION_KIND
         or (each.media_type == MEDIA_TYPE_INDEX and each.artifact_type is None)
         or each.artifact_type == IMAGE_CONFIG
     ]

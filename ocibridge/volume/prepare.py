@@ -14,7 +14,8 @@ from ..errors import FormatError, IntegrityError, NotFound, UsageError
 from ..layers import StoredLayer, without_prefix
 from ..oci import Reference, parse_reference
 from ..operations.artifacts import Fetched, fetch_artifact
-from ..operations.image import companion_reference, publish_image
+from ..operations.companions import companion_reference
+from ..operations.image import publish_image
 from ..operations.reports import PlatformReport, PrepareReport, layer_reports
 from ..operations.sources import other_side
 from ..paths import check_path, show

@@ -134,4 +134,4 @@ def test_a_job_without_companions_or_dialects_imports_nothing_that_makes_them(tm
     job.write_text(f"version: 1\nsync: [{{source: '{layout}', target: 'oci:{tmp_path}/other:v1', type: image}}]\n")
     modules = imported("mirror", "run", job, "--quiet", "--no-journal")
     assert "ocibridge.mirror.companions" in modules
-    assert not {"ocibridge.operations.convert", "ocibridge.operations.ollama", "ocibridge.volume.prepare"} & modules
+    assert not {"ocibridge.operations.convert", "ocibridge.operations.original", "ocibridge.volume.prepare"} & modules

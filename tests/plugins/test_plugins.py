@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 import ocibridge
+from ocibridge.mirror.jobs.job import Job
+from ocibridge.mirror.jobs.yamlfile import YamlError
 from ocibridge.plugins import PluginWarning
+from ocibridge.schemas import schema
 
 from .conftest import HERE, install
 
@@ -110,6 +113,43 @@ def test_its_options_are_its_own(mar: Path, tmp_path: Path) -> None:
     (tmp_path / "model" / "config.json").write_text("{}")
     with pytest.raises(ocibridge.UsageError, match=r"--mar-version is for TorchServe archives, and .*model is none"):
         ocibridge.push(tmp_path / "model", target, ocibridge.PushOptions(reading={"mar_version": "2.0"}))
+
+
+def test_its_companion_is_published_copied_and_mirrored(mar: Path, tmp_path: Path) -> None:
+    pushed = ocibridge.push(
+        mar, f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(layers="raw-files", also=["mar", "image"])
+    )
+    assert [(each.kind, each.reference.rpartition(":")[2]) for each in pushed.also] == [
+        ("mar", "v1-mar"),
+        ("image", "v1-image"),
+    ]
+    copied = ocibridge.copy(f"oci:{tmp_path}/layout:v1", f"oci:{tmp_path}/copy:v2")
+    assert [(each.kind, each.tag, each.digest) for each in copied.companions] == [
+        ("mar", "v2-mar", pushed.also[0].digest),
+        ("image", "v2-image", pushed.also[1].digest),
+    ]
+    ocibridge.copy(f"oci:{tmp_path}/copy:v2", f"oci:{tmp_path}/alone:v2", ocibridge.CopyOptions(companions=False))
+    (tmp_path / "job.yaml").write_text(
+        "sync: [{source: oci:alone:v2, target: oci:target:v3, type: image, also: [mar], models: {dialects: [cnai]}}]"
+    )
+    report = ocibridge.mirror_run(tmp_path / "job.yaml")
+    assert [each.also for each in report.items] == [[f"oci:{tmp_path}/target:v3-mar"]]
+    assert ocibridge.copy(f"oci:{tmp_path}/target:v3-mar", f"oci:{tmp_path}/x:v1").digest == pushed.also[0].digest
+    with pytest.raises(ocibridge.UsageError, match="--also mar needs every blob of the model as a layer of its own"):
+        ocibridge.push(mar, f"oci:{tmp_path}/layout:v4", ocibridge.PushOptions(also=["mar"]))
+
+
+def test_job_files_have_their_names(installed: Path) -> None:
+    job = "sync: [{{source: 'oci:a:v1', target: 'oci:b:v1', type: image, also: [{}], dialect: {}}}]"
+    entry = Job.parse(job.format("mar", "toy").encode(), "job.yaml").entries[0]
+    assert (entry.also, entry.dialect) == (("mar",), "toy")
+    parts = schema("mirror-job")["$defs"]
+    assert parts["Sync"]["properties"]["also"]["items"]["enum"] == ["ollama", "mar", "image"]
+    assert parts["Sync"]["properties"]["dialect"]["enum"] == ["cnai", "draft", "modelpack", "toy"]
+    with pytest.raises(
+        YamlError, match=r"(?s)'marr' is not possible here; did you mean 'mar'\?.*write one of cnai.*, toy"
+    ):
+        Job.parse(job.format("marr", "x").encode(), "job.yaml")
 
 
 def test_damage_is_found(mar: Path, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, PydanticKnownError, core_schema
 
 from ...paths import show
 from .yamlfile import Key, YamlFile, dotted
@@ -46,6 +48,28 @@ class JobSection(BaseModel):
     )
     refused: ClassVar[dict[str, str]] = {}
     secret: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Annotates a text that is one of some names, which plugins may add to: a `Literal` that is not known in advance.
+
+    Attributes:
+        names: Gives the names when they are asked for.
+    """
+
+    names: Callable[[], Iterable[str]]
+
+    def _check(self, value: Any) -> str:
+        if not isinstance(value, str) or value not in self.names():
+            raise PydanticKnownError("literal_error", {"expected": ", ".join(self.names())})
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "enum": [*self.names()]}
 
 
 def complaint(text: str) -> PydanticCustomError:
@@ -152,7 +176,7 @@ def _choices(key: Key, owner: type[JobSection]) -> list[str]:
 def _literals(annotation: Any) -> list[str]:
     found: list[str] = []
     for each in get_args(annotation):
-        found += [each] if isinstance(each, str) else _literals(each)
+        found += [each] if isinstance(each, str) else each.names() if isinstance(each, OneOf) else _literals(each)
     return found
 
 

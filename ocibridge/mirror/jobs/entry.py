@@ -33,7 +33,7 @@ class SyncEntry:
         interval: How often the entry is due, or None.
         schedule: Cron line that says when it is due, or None. See `ocibridge.mirror.schedule.next_run`.
         models: Filters for models, or None. See `wants_model`.
-        also: Companions that are made at the target: `image`, `ollama`.
+        also: Names of the companions that are made at the target.
         dialect: Dialect that the target gets, or None for the manifest as it is.
         prune: What may be deleted at the target because the job does not bring it.
     """

@@ -26,10 +26,11 @@ from ...dialects.registry import dialect_names
 from ...errors import OcibridgeError
 from ...model import Role
 from ...oci import RegistryReference, parse_reference
+from ...operations.companions import companion_names
 from ...operations.values import parse_size
 from ...paths import show
 from .amounts import parse_rate
-from .complaints import JobSection, complaint
+from .complaints import JobSection, OneOf, complaint
 from .schedule import parse_cron, parse_duration
 from .semver import MAX_RANGE, Range
 
@@ -143,12 +144,6 @@ def _version(value: Any) -> Any:
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 
 
-def _dialect(text: str) -> str:
-    if text not in dialect_names():
-        raise ValueError(f"{show(text)} is not possible here; write one of {', '.join(dialect_names())}")
-    return text
-
-
 Template = Annotated[str, PlainValidator(_parsed(expand)), WithJsonSchema({"type": "string", "minLength": 1})]
 Secret = Annotated[
     SecretStr,
@@ -186,12 +181,9 @@ Backup = Annotated[
     str, PlainValidator(_parsed(_backup)), WithJsonSchema({"type": "string", "pattern": r"^[^{}]*\{tag\}[^{}]*$"})
 ]
 CronLine = Annotated[str, PlainValidator(_parsed(parse_cron)), WithJsonSchema({"type": "string"})]
-DialectName = Annotated[
-    str, PlainValidator(_parsed(_dialect)), WithJsonSchema({"type": "string", "enum": ["cnai", "draft", "modelpack"]})
-]
-RoleName = Literal["weight", "weight.config", "doc", "code", "dataset"]
-Companion = Literal["image", "ollama"]
-assert {each.value for each in Role} == {"weight", "weight.config", "doc", "code", "dataset"}
+DialectName = Annotated[str, OneOf(dialect_names)]
+RoleName = Annotated[str, OneOf(lambda: [each.value for each in Role])]
+CompanionName = Annotated[str, OneOf(companion_names)]
 
 Patterns = Annotated[tuple[Regex, ...], Field(max_length=MAX_PATTERNS)]
 
@@ -276,7 +268,7 @@ class Common(JobSection):
     schedule: CronLine | None = Field(None, description="cron line of five fields, such as '15 3 * * *'")
     ratelimit: RateLimit | None = Field(None, description="when to wait because the source grants few requests")
     models: ModelFilter | None = Field(None, description="which models to copy; whatever is there if not given")
-    also: tuple[Companion, ...] | None = Field(None, description="companions to make at the target")
+    also: tuple[CompanionName, ...] | None = Field(None, description="companions to make at the target")
     dialect: DialectName | None = Field(
         None, description="dialect to write; the manifest is copied as it is if not given"
     )

@@ -40,6 +40,7 @@ class MarFormat(Format[MarReadOptions, MarWriteOptions]):
     name = "mar"
     label = "TorchServe archives"
     suffixes = (".mar",)
+    companion = "application/vnd.oci.image.manifest.v1+json"
     read_options = MarReadOptions
     write_options = MarWriteOptions
 
@@ -67,6 +68,12 @@ class MarFormat(Format[MarReadOptions, MarWriteOptions]):
 
         packed = self.suits(dest) if options.packed is None else options.packed
         return MarSink(dest, stored, options) if packed else MarFolderSink(dest, stored, options)
+
+    def companion_manifest(self, model: Model) -> bytes:
+        """See `archive.members_manifest`."""
+        from .archive import members_manifest
+
+        return members_manifest(model)
 
     def checker(self, stored: StoredModel) -> CheckSink:
         """Proves the identity."""

@@ -18,6 +18,7 @@ from ocibridge.io.content import Content, FileContent, read_all
 from ocibridge.io.readers import Reader, chunks
 from ocibridge.io.staging import Staging
 from ocibridge.model import Model, ModelFile, ModelInfo, Role, StoredModel
+from ocibridge.oci import Descriptor, Manifest
 
 from . import MANIFEST, MarReadOptions, MarWriteOptions
 
@@ -44,6 +45,15 @@ def identity_of(hashes: Mapping[str, str]) -> str:
     """What a round trip keeps: name and sha256 of every member, in whatever order and however compressed."""
     listing = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes))
     return f"mar:{hashlib.sha256(listing.encode()).hexdigest()}"
+
+
+def members_manifest(model: Model) -> bytes:
+    """A manifest of OCI whose config is the manifest of the archive, and whose layers are the other members."""
+    blobs = [
+        Descriptor(media_type="application/octet-stream", digest=f"sha256:{each.sha256}", size=each.content.size)
+        for each in sorted(model.files, key=lambda each: (each.path != MANIFEST, each.path))
+    ]
+    return Manifest(config=blobs[0], layers=blobs[1:]).to_json()
 
 
 def _archive(path: Path, options: MarReadOptions) -> Iterator[tuple[str, Content]]:
