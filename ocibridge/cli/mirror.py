@@ -144,14 +144,14 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    from ..io.atomic import check_place, write_file
+    from ..io.atomic import check_place, write_pieces
 
     if args.output:
         check_place(args.output)
     chosen = options.options_of(args, MirrorOptions)
     plan = _planned(args, chosen, _journal(args, chosen.shard), "plan")
     if args.output:
-        write_file(args.output, f"{plan.to_json()}\n".encode())
+        write_pieces(args.output, (f"{piece}\n".encode() for piece in plan.json_pieces()))
     _unless_failed(plan)
 
 
@@ -254,15 +254,15 @@ def _write_reports(args: argparse.Namespace, report: MirrorReport) -> None:
 
 
 def _writers(args: argparse.Namespace, report: MirrorReport) -> Iterator[Callable[[], None]]:
-    from ..io.atomic import write_file
+    from ..io.atomic import write_pieces
 
     for path in args.report:
         if path.suffix == ".json":
-            yield partial(write_file, path, f"{report.to_json()}\n".encode())
+            yield partial(write_pieces, path, (f"{piece}\n".encode() for piece in report.json_pieces()))
         else:
-            from ..mirror.output.html import report_page
+            from ..mirror.output.html import page_pieces
 
-            yield partial(write_file, path, report_page(report).encode())
+            yield partial(write_pieces, path, (piece.encode() for piece in page_pieces(report)))
     if args.metrics:
         from ..mirror.output.metrics import write_textfile
 

@@ -3,55 +3,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import human_size
-from .output import columns, number, printable
+from .output import aligned, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
     from ..operations.reports import Moves
 
 
-def plan_lines(plan: MirrorPlan, word: str) -> list[str]:
+def plan_lines(plan: MirrorPlan, word: str) -> Iterator[str]:
     """Format a plan: a line for each tag that is not in sync, and the sums, which begin with `word`."""
-    rows = [
-        (item.action, item.source or "", "->" if item.source else "", item.target, _reason(item.reason, item.moves))
-        for item in plan.items
-        if item.action != "skip"
-    ]
-    lines = columns(rows) if rows else []
+
+    def rows() -> Iterator[Sequence[str]]:
+        for item in plan.items:
+            if item.action != "skip":
+                arrow = "->" if item.source else ""
+                yield item.action, item.source or "", arrow, item.target, _reason(item.reason, item.moves)
+
+    yield from aligned(rows)
     for source, problem in plan.failures.items():
-        lines.append(printable(f"  failed  {source}: {_sentence(problem)}"))
+        yield printable(f"  failed  {source}: {_sentence(problem)}")
     counts = plan.counts
     parts = [f"{counts.get('copy', 0)} to copy" + (f" ({_bytes(plan.totals)})" if _moves(plan.totals) else "")]
-    parts += _skipped([item.reason for item in plan.items if item.action == "skip"])
+    parts += _skipped(item.reason for item in plan.items if item.action == "skip")
     for action, words in (("prune", "to prune"), ("keep", "kept that the source does not have")):
         if counts.get(action):
             parts.append(f"{counts[action]} {words}")
     if plan.failures:
         parts.append(f"{len(plan.failures)} failed")
-    return [*lines, f"{word}: " + ", ".join(parts)]
+    yield f"{word}: " + ", ".join(parts)
 
 
-def run_lines(report: MirrorReport) -> list[str]:
+def run_lines(report: MirrorReport) -> Iterator[str]:
     """A line for each tag with which something was done, and at the end for each with which something went wrong."""
-    rows = []
-    for item in sorted(report.items, key=lambda each: each.outcome == "failed"):
-        if item.outcome == "skipped":
-            continue
-        also = "".join(f", also {each}" for each in item.also)
-        why = _sentence(item.error) if item.error else _reason(item.reason, item.moves) + also
-        rows.append((item.outcome, item.source or "", "->" if item.source else "", item.target, why))
-    return columns(rows, indent="") if rows else []
+
+    def rows() -> Iterator[Sequence[str]]:
+        for failed in (False, True):
+            for item in report.items:
+                if item.outcome == "skipped" or (item.outcome == "failed") is not failed:
+                    continue
+                also = "".join(f", also {each}" for each in item.also)
+                why = _sentence(item.error) if item.error else _reason(item.reason, item.moves) + also
+                yield item.outcome, item.source or "", "->" if item.source else "", item.target, why
+
+    return aligned(rows, indent="")
 
 
 def summary(report: MirrorReport) -> str:
     """Format the summary: the number of tags by outcome, and the bytes that were not transferred."""
     counts = report.counts
     parts = [f"{counts['copied']} copied"] if counts.get("copied") else []
-    parts += _skipped([item.reason for item in report.items if item.outcome == "skipped"])
+    parts += _skipped(item.reason for item in report.items if item.outcome == "skipped")
     parts += [f"{counts[outcome]} {outcome}" for outcome in ("pruned", "kept", "failed") if counts.get(outcome)]
     totals = report.totals
     moved = f"{human_size(totals.copied_bytes)} moved"
@@ -64,13 +70,13 @@ def summary(report: MirrorReport) -> str:
     return f"mirrored: {', '.join(parts) or 'nothing to do'}; {moved}{resumed}"
 
 
-def _skipped(reasons: Sequence[str]) -> list[str]:
+def _skipped(reasons: Iterable[str]) -> list[str]:
     """Tags that need nothing, and tags that nobody wants: not the same to whoever looks for one of them."""
     from ..mirror.reports import IN_SYNC
 
-    in_sync = reasons.count(IN_SYNC)
-    found = [f"{in_sync} in sync"] if in_sync else []
-    return [*found, f"{len(reasons) - in_sync} left out by the filter for models"] if len(reasons) > in_sync else found
+    numbers = Counter(reason == IN_SYNC for reason in reasons)
+    found = [f"{numbers[True]} in sync"] if numbers[True] else []
+    return [*found, f"{numbers[False]} left out by the filter for models"] if numbers[False] else found
 
 
 def _reason(reason: str, moves: Moves) -> str:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 # Controls, and the marks that reorder text: nothing that a registry or an archive says may steer the terminal.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -36,12 +37,19 @@ def human_time(seconds: float) -> str:
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     """Rows as aligned text. Plain on purpose: nothing is cut at the edge of the screen, and `grep` and `awk` work."""
-    table = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
-        for row in table
-    ]
+    table = list(rows)
+    return list(aligned(lambda: table, indent))
+
+
+def aligned(rows: Callable[[], Iterable[Sequence[str]]], indent: str = "  ") -> Iterator[str]:
+    """See `columns`; `rows` is called twice, so that very many rows need not be kept."""
+    widths: list[int] = []
+    for row in rows():
+        found = [len(printable(cell)) for cell in row]
+        widths = [max(pair) for pair in zip(widths, found, strict=True)] if widths else found
+    for row in rows():
+        cells = (printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield (indent + "  ".join(cells)).rstrip()
 
 
 def tick() -> str:
@@ -75,6 +83,13 @@ def result(*lines: str) -> None:
         from ..errors import DestinationError
 
         raise DestinationError(f"cannot write to standard output: {exc.strerror}") from exc
+
+
+def results(lines: Iterable[str]) -> None:
+    """Print very many lines as `result` does, a batch at a time."""
+    left = iter(lines)
+    while batch := list(islice(left, 500)):
+        result(*batch)
 
 
 def _silence() -> None:

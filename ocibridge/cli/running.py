@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from .output import human_time, result, say, warn
+from .output import human_time, results, say, warn
 
 if TYPE_CHECKING:
     from ..transfer import Progress
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class PrintableReport(Protocol):
     """A report that can be printed."""
 
-    def to_json(self) -> str:
-        """The report as JSON."""
+    def json_pieces(self) -> Iterator[str]:
+        """The report as JSON, in whole lines."""
         ...
 
 
@@ -38,7 +38,7 @@ R = TypeVar("R", bound=PrintableReport)
 def perform(
     args: argparse.Namespace,
     operation: Callable[[Progress], R],
-    lines: Callable[[R], Sequence[str]],
+    lines: Callable[[R], Iterable[str]],
     summary: Callable[[R], str] | None = None,
     *,
     at_the_end: bool = False,
@@ -66,7 +66,7 @@ def perform(
     return report
 
 
-def show(args: argparse.Namespace, report: R, lines: Callable[[R], Sequence[str]], summary: str = "") -> None:
+def show(args: argparse.Namespace, report: R, lines: Callable[[R], Iterable[str]], summary: str = "") -> None:
     """Print a report: its warnings, the summary and its lines, or its JSON.
 
     Args:
@@ -76,10 +76,10 @@ def show(args: argparse.Namespace, report: R, lines: Callable[[R], Sequence[str]
         summary: The summary, printed first.
     """
     if args.json:
-        result(report.to_json())
+        results(report.json_pieces())
         return
     if isinstance(report, Warned):
         warn(report.warnings)
     if summary:
         say(summary)
-    result(*lines(report))
+    results(lines(report))

@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -249,8 +250,14 @@ def write_file(target: Path, data: bytes, folder: Path | None = None, *, mode: i
     Raises:
         DestinationError: it cannot be written.
     """
+    write_pieces(target, [data], folder, mode=mode)
+
+
+def write_pieces(target: Path, pieces: Iterable[bytes], folder: Path | None = None, *, mode: int = 0o666) -> None:
+    """Write a file that is made piece by piece; see `write_file`."""
     with AtomicFile(target, folder, mode=mode) as file:
-        file.write(data)
+        for piece in pieces:
+            file.write(piece)
         file.publish()
 
 

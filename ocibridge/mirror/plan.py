@@ -15,6 +15,7 @@ from ..oci import parse_reference
 from ..operations.reports import Moves
 from ..transfer import Progress, Task
 from .executors import WORKERS, each_done
+from .items import ItemList
 from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .options import MirrorOptions
@@ -48,7 +49,8 @@ def mirror_plan(
     progress = progress or Progress()
     known = {} if journal is None else MirrorJournal.read(Path(journal))
     worker = Worker(loaded)
-    items: list[tuple[int, PlannedItem]] = []
+    items = ItemList(PlannedItem)
+    totals, counts = Moves(), Counter[str]()
     failures: dict[str, Failure] = {}
     try:
         work = expand(loaded, worker.pool, options.shard, listed=worker.listed)
@@ -56,11 +58,17 @@ def mirror_plan(
             assert each.error is not None
             failures[each.source or each.target] = each.error
         ways = [way_of(entry) for entry in loaded.entries]
-        units = [
+        units = (
             (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), full=options.full))
             for number, unit in enumerate(work.units)
-        ]
-        progress.plan("planning", len(units), 0)
+        )
+        progress.plan("planning", len(work.units), 0)
+
+        def add(item: PlannedItem, number: int) -> None:
+            nonlocal totals
+            items.add(item, number)
+            totals = Moves.sum([totals, item.moves])
+            counts[item.action] += 1
 
         def look(each: tuple[int, Unit]) -> PlannedItem | Failure:
             task = Task("planning", each[1].target, 0)
@@ -79,23 +87,23 @@ def mirror_plan(
                     if isinstance(found, Failure):
                         failures[unit.source] = found
                     else:
-                        items.append((number, found))
+                        add(found, number)
             except BaseException:
                 worker.interrupt()
                 raise
-        failed = {repository_of(unit.target) for _, unit in units if unit.source in failures}
+        failed = {repository_of(unit.target) for unit in work.units if unit.source in failures}
         failed |= {repository_of(each.target) for each in work.failures}
-        pruned = pruning(places_of(loaded, work), failed, worker.pool)
+        for item in pruning(places_of(loaded, work), failed, worker.pool):
+            add(item, len(work.units))
     finally:
         worker.close()
-    listed = [item for _, item in sorted(items, key=lambda each: each[0])] + pruned
     return MirrorPlan(
         job=str(loaded.path),
         job_digest=loaded.digest,
-        items=listed,
+        items=items,
         failures=failures,
-        totals=Moves.sum(item.moves for item in listed),
-        counts=dict(Counter(item.action for item in listed)),
+        totals=totals,
+        counts=dict(sorted(counts.items())),
     )
 
 

@@ -3,17 +3,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
 from ..operations.reports import Moves, Report
+from .items import ItemList
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
 
 IN_SYNC = "in sync"
 """The reason for skipping a tag of which nothing is missing at the target."""
+
+Item = TypeVar("Item", bound=Report)
+
+
+def _stored(value: Any, validate: Callable[[Any], Any]) -> Any:
+    return value if isinstance(value, ItemList) else validate(value)
+
+
+Items = Annotated[Sequence[Item], WrapValidator(_stored)]
+"""A list, or an `ItemList`, which stays one."""
+
+
+class ItemReport(Report):
+    """Base of reports with `items`, which may be too many to be in memory."""
+
+    def json_pieces(self, indent: int | None = 2) -> Iterator[str]:
+        """See `Report.json_pieces`: the items are pieces of their own."""
+        items: Sequence[Report] = self.items  # type: ignore[attr-defined]
+        text = self.model_copy(update={"items": []}).model_dump_json(by_alias=True, indent=indent)
+        # In a string, the quotation marks would be escaped.
+        before, mark, after = text.partition('"items": [' if indent else '"items":[')
+        margin, last = " " * (2 * indent) if indent else "", len(items) - 1
+        if last < 0:
+            yield text
+            return
+        yield before + mark
+        for number, item in enumerate(items):
+            one = item.model_dump_json(by_alias=True, indent=indent).replace("\n", f"\n{margin}")
+            yield margin + one + ("," if number < last else "")
+        yield (" " * indent if indent else "") + after
 
 
 class PlannedItem(Report):
@@ -55,7 +87,7 @@ class Failure(Report):
     hint: str | None = None
 
 
-class MirrorPlan(Report):
+class MirrorPlan(ItemReport):
     """Plan of a run.
 
     Attributes:
@@ -71,7 +103,7 @@ class MirrorPlan(Report):
     version: Literal[1] = 1
     job: str
     job_digest: str
-    items: list[PlannedItem]
+    items: Items[PlannedItem]
     failures: dict[str, Failure] = Field(default_factory=dict)
     totals: Moves
     counts: dict[str, int]
@@ -113,7 +145,7 @@ class MirrorItem(Report):
     seconds: float = 0.0
 
 
-class MirrorReport(Report):
+class MirrorReport(ItemReport):
     """Report of a run.
 
     Attributes:
@@ -139,7 +171,7 @@ class MirrorReport(Report):
     workers: int
     shard: str | None = None
     resumed: int = 0
-    items: list[MirrorItem]
+    items: Items[MirrorItem]
     totals: Moves
     counts: dict[str, int]
     warnings: list[str] = Field(default_factory=list)

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +18,7 @@ from ..errors import OcibridgeError, UsageError
 from ..operations.reports import Moves
 from ..transfer import Progress, Task
 from .executors import each_done, workers_by_default
+from .items import ItemList
 from .jobs.job import Job
 from .journal import MirrorJournal
 from .options import RunOptions
@@ -96,7 +97,11 @@ class _Run:
         self._progress = progress
         self._workers = workers_of(job, options)
         self._ways = [way_of(entry) for entry in job.entries]
-        self._items: list[tuple[int, MirrorItem]] = []
+        self._items = ItemList(MirrorItem)
+        self._totals = Moves()
+        self._counts: Counter[str] = Counter()
+        self._warnings: dict[str, int] = {}
+        self._failed: set[str] = set()
         self._resumed = 0
         self._lock = threading.Lock()
 
@@ -110,8 +115,8 @@ class _Run:
                 work = _planned(plan, self._options)
             for item in work.failures:
                 self._add(-1, item)
-            units = [(number, self._with_journal(unit)) for number, unit in enumerate(work.units)]
-            self._progress.plan("mirroring", len(units), 0)
+            units = ((number, self._with_journal(unit)) for number, unit in enumerate(work.units))
+            self._progress.plan("mirroring", len(work.units), 0)
             if executor is None:
                 with ThreadPoolExecutor(self._workers, thread_name_prefix="ocibridge-mirror") as pool:
                     self._work(units, pool, worker)
@@ -131,7 +136,7 @@ class _Run:
         known = self._journal.known(unit.target, self._ways[unit.entry])
         return replace(unit, known=known, full=self._options.full)
 
-    def _work(self, units: Sequence[tuple[int, Unit]], executor: Executor, worker: Worker) -> None:
+    def _work(self, units: Iterable[tuple[int, Unit]], executor: Executor, worker: Worker) -> None:
         try:
             with closing(self._done(units, executor, worker)) as done:
                 for (number, unit), future in done:
@@ -151,7 +156,7 @@ class _Run:
             raise
 
     def _done(
-        self, units: Sequence[tuple[int, Unit]], executor: Executor, worker: Worker
+        self, units: Iterable[tuple[int, Unit]], executor: Executor, worker: Worker
     ) -> Generator[tuple[tuple[int, Unit], Future[MirrorItem]], None, None]:
         if isinstance(executor, ThreadPoolExecutor):
             return each_done(executor, lambda each: worker.run(each[1]), units, self._workers)
@@ -168,7 +173,7 @@ class _Run:
                 self._journal.done(unit.target, source, item.digest, self._ways[unit.entry])
 
     def _prune(self, work: Expansion, plan: MirrorPlan | None, worker: Worker) -> None:
-        failed = {repository_of(item.target) for _, item in self._items if item.outcome == "failed"}
+        failed = self._failed
         if failed and self._options.abort_on_error:
             return
         if plan is not None:
@@ -180,12 +185,17 @@ class _Run:
             self._add(len(work.units), item)
 
     def _add(self, number: int, item: MirrorItem) -> None:
-        self._items.append((number, item))
+        self._items.add(item, number)
+        self._totals = Moves.sum([self._totals, item.moves])
+        self._counts[item.outcome] += 1
+        for text in item.warnings:
+            self._warnings[text] = min(number, self._warnings.get(text, number))
+        if item.outcome == "failed":
+            self._failed.add(repository_of(item.target))
         if self._on_item:
             self._on_item(item)
 
     def _report(self, started: datetime, seconds: float, warnings: Sequence[str]) -> MirrorReport:
-        items = [item for _, item in sorted(self._items, key=lambda each: each[0])]
         shard = self._options.shard
         return MirrorReport(
             job=str(self._job.path),
@@ -196,10 +206,10 @@ class _Run:
             workers=self._workers,
             shard=None if shard is None else str(shard),
             resumed=self._resumed,
-            items=items,
-            totals=Moves.sum(item.moves for item in items),
-            counts=dict(Counter(item.outcome for item in items)),
-            warnings=list(dict.fromkeys([*warnings, *(text for item in items for text in item.warnings)])),
+            items=self._items,
+            totals=self._totals,
+            counts=dict(sorted(self._counts.items())),
+            warnings=list(dict.fromkeys([*warnings, *sorted(self._warnings, key=self._warnings.__getitem__)])),
         )
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +27,11 @@ class Report(BaseModel):
 
     def to_json(self) -> str:
         """The report as indented JSON."""
-        return self.model_dump_json(by_alias=True, indent=2)
+        return "\n".join(self.json_pieces())
+
+    def json_pieces(self, indent: int | None = 2) -> Iterator[str]:
+        """The report as JSON, piece by piece, for reports that may be large: whole lines where it is indented."""
+        yield self.model_dump_json(by_alias=True, indent=indent)
 
 
 class Moves(Report):

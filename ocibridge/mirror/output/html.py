@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple, get_args
 from urllib.parse import quote
@@ -50,7 +50,12 @@ _COLUMNS = (
 
 
 def report_page(report: MirrorReport) -> str:
-    """The report as HTML; the same report always gives the same page.
+    """The report as HTML; the same report always gives the same page."""
+    return "".join(page_pieces(report))
+
+
+def page_pieces(report: MirrorReport) -> Iterator[str]:
+    """The report as HTML, piece by piece.
 
     Args:
         report: Of a run.
@@ -60,7 +65,7 @@ def report_page(report: MirrorReport) -> str:
     style, script, mood, began = _asset("report.css"), _asset("report.js"), _mood(report), moment(report.started)
     totals = report.totals
     begin = began.timestamp() if began else min((i.started for i in report.items if i.started > 0), default=0.0)
-    return pages.from_string(_asset("report.html")).render(
+    page = pages.from_string(_asset("report.html")).stream(
         report=report,
         headline=headline(report),
         mood=mood,
@@ -86,8 +91,10 @@ def report_page(report: MirrorReport) -> str:
         style=style,
         script=script,
         policy=_policy(style, script),
-        json=_harmless(report.model_dump_json()),
+        json=map(_harmless, report.json_pieces(None)),
     )
+    page.enable_buffering(100)
+    return page
 
 
 def headline(report: MirrorReport) -> str:

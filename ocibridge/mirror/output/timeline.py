@@ -84,7 +84,15 @@ class Bar:
     first: int
 
 
-def bars(items: Sequence[tuple[int, MirrorItem]], begin: float, span: float) -> list[Bar]:
+class Timed(NamedTuple):
+    """The part of an item that a bar shows."""
+
+    started: float
+    seconds: float
+    outcome: Outcome
+
+
+def bars(items: Sequence[tuple[int, MirrorItem | Timed]], begin: float, span: float) -> list[Bar]:
     """Place the bars in lanes without overlap, in as few lanes as there were simultaneous tags.
 
     Args:
@@ -167,24 +175,21 @@ def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Timel
         begin: When the run began, in seconds since 1970.
         seconds: How long it took.
     """
-    timed = [(number, item) for number, item in enumerate(items) if _is_timed(item)]
-    if not timed:
+    hosts: dict[str, list[tuple[int, MirrorItem | Timed]]] = {}
+    end = 0.0
+    for number, item in enumerate(items):
+        if 0 < item.started < math.inf and 0 <= item.seconds < math.inf:
+            hosts.setdefault(host_of(item.target), []).append((number, Timed(item.started, item.seconds, item.outcome)))
+            # The clock of another machine may be ahead or behind.
+            begin, end = min(begin, item.started), max(end, item.started + item.seconds)
+    if not hosts:
         return None
-    # The clock of another machine may be ahead or behind.
-    begin = min([begin, *(item.started for _, item in timed)])
-    span = max([begin + seconds, *(item.started + item.seconds for _, item in timed)]) - begin or 1.0
-    hosts: dict[str, list[tuple[int, MirrorItem]]] = {}
-    for number, item in timed:
-        hosts.setdefault(host_of(item.target), []).append((number, item))
+    span = max(begin + seconds, end) - begin or 1.0
     marks = [
         Tick(mark / span * 100, human_seconds(mark) if mark % 1 or mark >= 60 else f"{mark:.0f} s")
         for mark in ticks(span)
     ]
     return Timeline(span, marks, [_host(name, bars(mine, begin, span), len(mine)) for name, mine in hosts.items()])
-
-
-def _is_timed(item: MirrorItem) -> bool:
-    return 0 < item.started < math.inf and 0 <= item.seconds < math.inf
 
 
 def _host(name: str, found: Sequence[Bar], tags: int) -> HostRow:
