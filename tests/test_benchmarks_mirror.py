@@ -239,8 +239,8 @@ def test_the_jobs_ask_for_no_more_than_skopeo_copies(tmp_path: Path) -> None:
     (whole,) = Job.load(whole_job(tmp_path / "whole.yaml", source, target)).entries
     pinned = Job.load(pinned_job(tmp_path / "pinned.yaml", source, target, {"v1": DIGEST, "v2": DIGEST})).entries
     for entry in (whole, *pinned):
-        assert (entry.referrers, entry.digest_tags, entry.fast_check) == (False, False, True)
-    assert whole.type == "repository"
+        assert (entry.sync.referrers, entry.sync.digest_tags, entry.sync.fast_check) == (False, False, True)
+    assert whole.sync.type == "repository"
     assert [str(entry.source) for entry in pinned] == [f"{source}:{tag}@{DIGEST}" for tag in ("v1", "v2")]
     assert [str(entry.target) for entry in pinned] == [f"{target}:{tag}" for tag in ("v1", "v2")]
 

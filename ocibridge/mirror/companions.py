@@ -37,10 +37,10 @@ def translate(
     from ..operations.artifacts import fetch_artifact
     from ..operations.translate import plan_translation, publish_translation
 
-    assert entry.dialect is not None
+    assert entry.sync.dialect is not None
     store = stores.store(source)
     fetched = fetch_artifact(store, source)
-    plan = plan_translation(fetched, store, entry.dialect)
+    plan = plan_translation(fetched, store, entry.sync.dialect)
     return publish_translation(
         plan,
         fetched,
@@ -48,7 +48,7 @@ def translate(
         source,
         stores.store(target, create=True),
         target,
-        entry.dialect,
+        entry.sync.dialect,
         session=session,
         concurrency=_CONCURRENCY,
         progress=progress,
@@ -68,7 +68,7 @@ def publish_companions(
     Raises:
         OcibridgeError: the model cannot have such a companion, or the target refused it.
     """
-    if not entry.also or main_tag(target.version) != target.version:
+    if not entry.sync.also or main_tag(target.version) != target.version:
         return []
     from ..operations.original import stored_manifest
     from ..volume.prepare import checked_artifact
@@ -78,11 +78,11 @@ def publish_companions(
     if fetched is None:
         return []
     made = []
-    if IMAGE in entry.also and not _has_image(store, target, fetched.descriptor):
+    if IMAGE in entry.sync.also and not _has_image(store, target, fetched.descriptor):
         checked = checked_artifact(store, target, _CONCURRENCY, progress)
         made.append(_image(checked, store, target, session, progress))
     kind = fetched.artifact.model.format
-    if kind in entry.also:
+    if kind in entry.sync.also:
         original = stored_manifest(kind, fetched, store, target)
         if store.head(original.reference.version) != original.descriptor:
             original.publish(store, session)

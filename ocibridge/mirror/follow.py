@@ -50,7 +50,7 @@ def follow(
             hint="give it an interval or a schedule, or leave out --follow",
         )
     # What has an interval is due at once; a cron line means its times and no others.
-    ready = frozenset(number for number in waiting if job.entries[number].interval is not None)
+    ready = frozenset(number for number in waiting if job.entries[number].sync.interval is not None)
     while True:
         if ready:
             try:
@@ -73,4 +73,4 @@ def follow(
 
 
 def _next(entry: SyncEntry, after: datetime) -> datetime | None:
-    return next_run(after, interval=entry.interval, schedule=entry.schedule)
+    return next_run(after, interval=entry.sync.interval, schedule=entry.sync.schedule)

@@ -114,7 +114,7 @@ def places_of(job: Job, work: Expansion) -> list[PruneTarget]:
     for group in work.groups:
         entry = job.entries[group.entry]
         expected[group.target.name] |= group.tags
-        backups[group.target.name] |= {each for each in (entry.backup, entry.prune.backup) if each}
+        backups[group.target.name] |= {each for each in (entry.sync.backup, entry.prune.backup) if each}
     found: dict[str, PruneTarget] = {}
     for group in work.groups:
         entry = job.entries[group.entry]

@@ -107,7 +107,7 @@ def expand(
             mine = [tag for tag in found.tags if wanted and _is_mine(entry, target, tag, shard)]
             units += [_unit(found, tag) for tag in mine]
             # Tags of other shards may be under way: only who has a repository whole may delete in it.
-            whole = wanted and (shard is None or (entry.type == "registry" and shard.has(target.name)))
+            whole = wanted and (shard is None or (entry.sync.type == "registry" and shard.has(target.name)))
             groups.append(TagGroup(number, target, frozenset(_target_tag(found, tag) for tag in found.tags), whole))
     return Expansion(_once(units), tuple(groups), tuple(failures), tuple(warnings))
 
@@ -145,10 +145,10 @@ def _pairs(entry: SyncEntry, pool: StorePool) -> list[Pair]:
 def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store, Sequence[str]], None]) -> list[str]:
     """Return the tags to copy, or the digest of an entry that names one."""
     source = each.source
-    if entry.type == "image":
+    if entry.sync.type == "image":
         if source.digest:
             return [source.digest]
-        if entry.dialect:
+        if entry.sync.dialect:
             return [source.version]
         store = pool.store(source)
         companions = companion_tags(source.version) if main_tag(source.version) == source.version else []
@@ -158,7 +158,7 @@ def _tags(entry: SyncEntry, each: Pair, pool: StorePool, listed: Callable[[Store
     listed(store, there)
     chosen = dict.fromkeys(select_tags(entry, there))
     every = set(there)
-    if entry.dialect:
+    if entry.sync.dialect:
         # The companions of a model belong to the manifest that it has here, which the target does not get.
         return [tag for tag in chosen if main_tag(tag) == tag or main_tag(tag) not in every]
     # A model and its companions are one thing, whatever the filters say of the names.
@@ -185,7 +185,7 @@ def _is_mine(entry: SyncEntry, target: Reference, tag: str, shard: Shard | None)
     """Repositories stay together where there are many of them, as their tags share blobs; and a model's companions."""
     if shard is None:
         return True
-    if entry.type == "registry":
+    if entry.sync.type == "registry":
         return shard.has(target.name)
     return shard.has(f"{target.name}:{main_tag(tag)}")
 

@@ -80,7 +80,7 @@ class _Case:
         """True if the target has what the source has, as far as a digest tells."""
         if self.there is None:
             return False
-        if self.entry.dialect:
+        if self.entry.sync.dialect:
             return self.unit.known == (self.digest, self.there.digest)
         return self.there.digest == self.digest
 
@@ -88,7 +88,7 @@ class _Case:
     def verified(self) -> bool:
         """True if all below it was there, too, when the target had this digest for the first time."""
         return (
-            not (self.unit.full or self.entry.force_recursive)
+            not (self.unit.full or self.entry.sync.force_recursive)
             and self.there is not None
             and self.unit.known == (self.digest, self.there.digest)
         )
@@ -192,7 +192,7 @@ class Worker:
                 hint="make a new plan with 'ocibridge mirror plan'",
             )
         reason = _why(case)
-        if case.entry.dialect:
+        if case.entry.sync.dialect:
             return self._translate(case, reason)
         self._back_up(case, self._replaced(case))
         total, rounds = Moves(), 0
@@ -269,33 +269,33 @@ class Worker:
     def _below(self, case: _Case) -> bool:
         """Return whether there may be something new below a root that is in sync."""
         entry = case.entry
-        return bool(entry.referrers or entry.digest_tags) and not entry.fast_check
+        return bool(entry.sync.referrers or entry.sync.digest_tags) and not entry.sync.fast_check
 
     def _unwanted(self, case: _Case) -> str | None:
         """Why the filters for models leave it out, if they do."""
-        if case.entry.models is None:
+        if case.entry.sync.models is None:
             return None
         return wants_model(case.entry, traits_of(self.pool.store(case.source), case.source.pinned(case.digest)))
 
     def _replaced(self, case: _Case) -> tuple[Descriptor, bytes] | None:
         """Return the tag that keeps a replaced manifest, if the job names one."""
-        if case.entry.backup is None or case.there is None or case.equal:
+        if case.entry.sync.backup is None or case.there is None or case.equal:
             return None
         return self.pool.store(case.target).fetch_manifest(case.there.digest)
 
     def _back_up(self, case: _Case, old: tuple[Descriptor, bytes] | None) -> None:
         """Give what is replaced the tag that the job has for that."""
-        if old is not None and case.entry.backup is not None:
-            tag = backup_tag(case.entry.backup, case.target)
+        if old is not None and case.entry.sync.backup is not None:
+            tag = backup_tag(case.entry.sync.backup, case.target)
             self.pool.store(case.target).push_manifest(old[1], old[0].media_type, tag)
 
     def _copier(self, case: _Case) -> GraphCopier:
-        entry = case.entry
+        sync = case.entry.sync
         options = GraphOptions(
-            platforms=tuple(entry.platforms),
-            referrers=entry.referrers,
-            referrer_types=tuple(entry.referrer_types),
-            digest_tags=entry.digest_tags,
+            platforms=sync.platforms or (),
+            referrers=sync.referrers,
+            referrer_types=case.entry.referrer_types,
+            digest_tags=sync.digest_tags,
             full=not case.verified,
         )
         source: Store = self.pool.store(case.source)
@@ -320,7 +320,8 @@ def failure(exc: OcibridgeError) -> Failure:
 
 def way_of(entry: SyncEntry) -> str:
     """Return a hash of the options that determine the content and form of a copied tag, for the journal."""
-    parts = (entry.platforms, entry.referrers, entry.referrer_types, entry.digest_tags, entry.also, entry.dialect)
+    sync = entry.sync
+    parts = (sync.platforms or (), sync.referrers, entry.referrer_types, sync.digest_tags, sync.also, sync.dialect)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -353,7 +354,7 @@ def _item(
         source=case.unit.source,
         target=case.unit.target,
         digest=case.there.digest if case.equal and case.there else case.digest,
-        source_digest=case.digest if case.entry.dialect else None,
+        source_digest=case.digest if case.entry.sync.dialect else None,
         replaced=case.there.digest if case.there and not case.equal else None,
         reason=reason,
         moves=moves or Moves(),

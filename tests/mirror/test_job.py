@@ -110,30 +110,30 @@ def test_a_job_with_everything(tmp_path: Path) -> None:
         [r"v\d+\..*", "latest"],
     ]
     assert [each.text for each in first.tag_sets[1].semver_range] == [">=1.2 <3"]
-    assert first.referrers
+    assert first.sync.referrers
     assert first.referrer_types == ("application/vnd.dev.cosign.artifact.sig.v1+json",)
-    assert not first.digest_tags
-    assert first.platforms == ("linux/amd64", "linux/arm64/v8")
-    assert (first.schedule, first.interval) == ("15 3 * * *", None)
-    assert first.backup == "old-{tag}"
-    assert first.fast_check
-    assert first.force_recursive
-    assert (first.also, first.dialect) == (("image", "ollama"), "modelpack")
+    assert not first.sync.digest_tags
+    assert first.sync.platforms == ("linux/amd64", "linux/arm64/v8")
+    assert (first.sync.schedule, first.sync.interval) == ("15 3 * * *", None)
+    assert first.sync.backup == "old-{tag}"
+    assert first.sync.fast_check
+    assert first.sync.force_recursive
+    assert (first.sync.also, first.sync.dialect) == (("image", "ollama"), "modelpack")
     assert first.prune.tags is not None
     assert first.prune == Prune.model_validate(
         {"enabled": True, "dryRun": False, "maxShare": 0.25, "backup": "pruned-{tag}", "tags": first.prune.tags}
     )
-    assert first.models is not None
-    assert first.models.size is not None
-    assert (first.models.size.min, first.models.size.max) == (1024, 100 << 30)
-    assert first.models.licences == ("apache-2.0", "mit")
-    assert first.models.roles == ("weight",)
+    assert first.sync.models is not None
+    assert first.sync.models.size is not None
+    assert (first.sync.models.size.min, first.sync.models.size.max) == (1024, 100 << 30)
+    assert first.sync.models.licences == ("apache-2.0", "mit")
+    assert first.sync.models.roles == ("weight",)
 
     assert second.source == RegistryPlace("docker.io")
     assert second.target == RegistryPlace("mirror.example:5000", "hub")
-    assert second.repos is not None
-    assert not second.referrers
-    assert second.interval == timedelta(hours=6)
+    assert second.sync.repos is not None
+    assert not second.sync.referrers
+    assert second.sync.interval == timedelta(hours=6)
     assert second.prune == Prune.model_validate({"dryRun": False, "backup": "pruned-{tag}"})
 
     assert third.source == RegistryReference("reg.example:5000", "models/digits", "v1", "sha256:" + "a" * 64)
@@ -146,12 +146,12 @@ def test_what_is_not_said_is_the_default(tmp_path: Path) -> None:
     (found,) = job.entries
     assert (job.parallel, job.bandwidth) == (None, None)
     assert found.tag_sets == ()
-    assert found.referrers
-    assert found.digest_tags
-    assert not found.fast_check
-    assert not found.force_recursive
-    assert (found.models, found.dialect, found.also, found.backup) == (None, None, (), None)
-    assert (found.interval, found.schedule) == (None, None)
+    assert found.sync.referrers
+    assert found.sync.digest_tags
+    assert not found.sync.fast_check
+    assert not found.sync.force_recursive
+    assert (found.sync.models, found.sync.dialect, found.sync.also, found.sync.backup) == (None, None, (), None)
+    assert (found.sync.interval, found.sync.schedule) == (None, None)
     assert found.prune == Prune()
     assert job.options_for("reg.example") == RegistryOptions()
 
@@ -215,18 +215,18 @@ def test_defaults_are_merged_key_by_key(tmp_path: Path) -> None:
         "defaults: {models: {size: {min: 1, max: 5}, roles: [doc]}, platforms: [linux/amd64], schedule: '@daily'}\n"
     )
     found = entry(tmp_path, "models: {size: {max: 9}}\nplatforms: [linux/arm64]\ninterval: 90s", defaults + SYNC)
-    assert found.models is not None
-    assert found.models.size is not None
-    assert (found.models.size.min, found.models.size.max, found.models.roles) == (1, 9, ("doc",))
-    assert found.platforms == ("linux/arm64",)
-    assert (found.interval, found.schedule) == (timedelta(seconds=90), None)
-    assert entry(tmp_path, "", defaults + SYNC).schedule == "0 0 * * *"
+    assert found.sync.models is not None
+    assert found.sync.models.size is not None
+    assert (found.sync.models.size.min, found.sync.models.size.max, found.sync.models.roles) == (1, 9, ("doc",))
+    assert found.sync.platforms == ("linux/arm64",)
+    assert (found.sync.interval, found.sync.schedule) == (timedelta(seconds=90), None)
+    assert entry(tmp_path, "", defaults + SYNC).sync.schedule == "0 0 * * *"
 
 
 def test_keys_without_a_value_count_as_absent(tmp_path: Path) -> None:
     found = entry(tmp_path, "tags:\n  deny:\nprune:\nreferrers: ~")
     assert found.tag_sets == ()
-    assert found.referrers
+    assert found.sync.referrers
 
 
 def test_an_image_without_a_tag_is_latest(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_its_companion_is_published_copied_and_mirrored(mar: Path, tmp_path: Pat
 def test_job_files_have_their_names(installed: Path) -> None:
     job = "sync: [{{source: 'oci:a:v1', target: 'oci:b:v1', type: image, also: [{}], dialect: {}}}]"
     entry = Job.parse(job.format("mar", "toy").encode(), "job.yaml").entries[0]
-    assert (entry.also, entry.dialect) == (("mar",), "toy")
+    assert (entry.sync.also, entry.sync.dialect) == (("mar",), "toy")
     parts = schema("mirror-job")["$defs"]
     assert parts["Sync"]["properties"]["also"]["items"]["enum"] == ["ollama", "mar", "image"]
     assert parts["Sync"]["properties"]["dialect"]["enum"] == ["cnai", "draft", "modelpack", "toy"]

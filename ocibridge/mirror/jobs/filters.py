@@ -76,7 +76,7 @@ def select_repositories(entry: SyncEntry, names: Iterable[str]) -> list[str]:
     return [
         name
         for name in dict.fromkeys(names)
-        if _is_repository(name) and passes(entry.repos, name) and not _is_own(entry, name)
+        if _is_repository(name) and passes(entry.sync.repos, name) and not _is_own(entry, name)
     ]
 
 
@@ -109,7 +109,7 @@ def pair(entry: SyncEntry, repository: str | None = None, tag: str | None = None
 
 def wants_model(entry: SyncEntry, traits: Traits) -> str | None:
     """Why the filters for models leave an artifact out; None if they do not."""
-    wanted = entry.models
+    wanted = entry.sync.models
     if wanted is None:
         return None
     if wanted.artifact_types is not None and traits.artifact_type not in wanted.artifact_types:

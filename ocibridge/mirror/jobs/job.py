@@ -17,7 +17,7 @@ from ...stores.registry.options import RateLimits, RegistryOptions
 from .complaints import complaints
 from .entry import SyncEntry
 from .jobcheck import conflicts, loop
-from .jobfile import Creds, JobFile, Prune, Sync, merged
+from .jobfile import Creds, JobFile, Sync, merged
 from .places import RegistryPlace, canonical_host, parse_place, parse_side
 from .yamlfile import Key, YamlError, YamlFile, parse_yaml, read_yaml
 
@@ -59,7 +59,7 @@ class Job:
             YamlError: something in it is wrong; every problem is in the message, each on a line of its own.
 
         Example:
-            >>> Job.load("job.yaml").entries[0].type  # doctest: +SKIP
+            >>> Job.load("job.yaml").entries[0].sync.type  # doctest: +SKIP
             'repository'
         """
         return Job._of(read_yaml(Path(path)))
@@ -93,8 +93,7 @@ class _Loading:
         self._warnings: list[str] = []
 
     def job(self) -> Job:
-        syncs = [merged(each, self._written.defaults) for each in self._written.sync]
-        entries = [self._entry(number, sync) for number, sync in enumerate(syncs)]
+        entries = [self._entry(number, own) for number, own in enumerate(self._written.sync)]
         options = self._options()
         found = [entry for entry in entries if entry is not None]
         if self._problems:
@@ -114,7 +113,7 @@ class _Loading:
             bandwidth=self._written.defaults.bandwidth,
             warnings=tuple(self._warnings),
             text=self._file.data,
-            _options=self._with_rate_limits(options, syncs, found),
+            _options=self._with_rate_limits(options, found),
         )
 
     def _problem(self, key: Key, what: str) -> None:
@@ -122,36 +121,22 @@ class _Loading:
 
     # Entries.
 
-    def _entry(self, number: int, sync: Sync) -> SyncEntry | None:
+    def _entry(self, number: int, own: Sync) -> SyncEntry | None:
         before = len(self._problems)
-        own = self._written.sync[number]
+        sync = merged(own, self._written.defaults)
         self._check_keys(number, sync, own)
         sides = self._sides(number, sync)
         if sides is None or len(self._problems) > before:
             return None
-        both = own.interval is not None or own.schedule is not None
-        return SyncEntry(
-            number=number,
-            type=sync.type,
-            source=sides[0],
-            target=sides[1],
-            tag_sets=tuple(each for each in (*(sync.tag_sets or ()), sync.tags) if each and each.model_fields_set),
-            repos=sync.repos,
-            platforms=sync.platforms or (),
-            referrers=sync.referrers,
-            referrer_types=tuple(each.artifact_type for each in sync.referrer_filters or ()),
-            digest_tags=sync.digest_tags,
-            fast_check=sync.fast_check,
-            force_recursive=sync.force_recursive,
-            backup=sync.backup,
+        changes: dict[str, object] = {
+            "source": str(sides[0]),
+            "target": str(sides[1]),
+            "also": tuple(dict.fromkeys(sync.also or ())),
+        }
+        if own.interval is not None or own.schedule is not None:
             # An entry that has one of the two takes neither from the defaults.
-            interval=own.interval if both else sync.interval,
-            schedule=own.schedule if both else sync.schedule,
-            models=sync.models,
-            also=tuple(dict.fromkeys(sync.also or ())),
-            dialect=sync.dialect,
-            prune=sync.prune if sync.prune and sync.type != "image" else Prune(),
-        )
+            changes |= {"interval": own.interval, "schedule": own.schedule}
+        return SyncEntry(number, *sides, sync.model_copy(update=changes))
 
     def _check_keys(self, number: int, sync: Sync, own: Sync) -> None:
         """Report keys that exclude each other."""
@@ -284,13 +269,11 @@ class _Loading:
         return text
 
     @staticmethod
-    def _with_rate_limits(
-        options: dict[str, RegistryOptions], syncs: list[Sync], entries: list[SyncEntry]
-    ) -> dict[str, RegistryOptions]:
+    def _with_rate_limits(options: dict[str, RegistryOptions], entries: list[SyncEntry]) -> dict[str, RegistryOptions]:
         """Apply `ratelimit` to the sources; of several entries for one source, the strictest counts."""
         found = dict(options)
-        for sync, entry in zip(syncs, entries, strict=True):
-            limit = sync.ratelimit
+        for entry in entries:
+            limit = entry.sync.ratelimit
             if limit is None or limit.min is None or not isinstance(entry.source, RegistryPlace | RegistryReference):
                 continue
             host = canonical_host(entry.source.host)

@@ -22,7 +22,7 @@ def loop(entry: SyncEntry) -> str | None:
             return None
         if not target.prefix:
             return "the target is the source itself; name another registry, or a prefix"
-        if any(passes(entry.repos, f"{target.prefix}/{name}") for name in _PROBES):
+        if any(passes(entry.sync.repos, f"{target.prefix}/{name}") for name in _PROBES):
             return (
                 "the target lies in the source, and would be copied into itself; "
                 f"add repos: {{deny: ['{target.prefix}/.*']}}"
@@ -32,7 +32,7 @@ def loop(entry: SyncEntry) -> str | None:
     assert not isinstance(target, RegistryPlace)
     if canonical_name(source) != canonical_name(target):
         return None
-    if entry.type == "repository" or source.tag == target.tag:
+    if entry.sync.type == "repository" or source.tag == target.tag:
         return "the target is the source itself; name another one"
     return None
 
