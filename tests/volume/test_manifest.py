@@ -206,7 +206,7 @@ def test_the_feature_gate_is_named(version: str, expected: str | None, push: Pus
         ({"mount_path": "/a:b"}, "no path to mount at", "/models"),
         ({"sub_path": "../x"}, "no path in a volume", "models"),
         ({"sub_path": "absent"}, "has no folder 'absent'", "volume check"),
-        ({"pull_policy": "Sometimes"}, "pull_policy cannot be", "IfNotPresent"),
+        ({"pull_policy": "Sometimes"}, "--pull-policy cannot be", "IfNotPresent"),
         ({"kind": "InferenceService", "mount_path": "/models"}, "no use for --mount-path", "leave out"),
         ({"kind": "InferenceService", "image": "x"}, "no use for --image", "leave out"),
         ({"kind": "InitContainer", "pull_policy": "Always"}, "no use for --pull-policy", "leave out"),
