@@ -16,7 +16,7 @@ PACKAGE = ROOT / "ocibridge"
 MAX_LINES = 500
 
 GROUND = {"about", "errors", "options", "settings"}
-FLOOR = GROUND | {"io", "model", "oci", "paths"}
+FLOOR = GROUND | {"io", "model", "oci", "paths", "report"}
 STORES = FLOOR | {"layers"}
 TRANSFER = STORES | {"stores"}
 OPERATIONS = TRANSFER | {"transfer", "formats", "dialects", "plugins"}
@@ -29,6 +29,7 @@ ALLOWED = {
     "options": {"errors"},
     "settings": set[str](),
     "paths": GROUND,
+    "report": set[str](),
     "oci": GROUND | {"paths"},
     "io": GROUND | {"oci", "paths"},
     "model": GROUND | {"io"},

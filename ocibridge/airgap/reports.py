@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..operations.reports import Moves, Report
+from ..report import Moves, Report
 
 
 class VolumeReport(Report):

@@ -15,8 +15,8 @@ from ..errors import FormatError, NotFound, StoreError, UsageError
 from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
-from ..operations.reports import Moves
 from ..paths import show
+from ..report import Moves
 from ..stores.archive import ArchiveStore
 from ..stores.base import Store
 from ..stores.imageindex import Entry
@@ -133,7 +133,7 @@ def unpack(
         warnings = [*(text for each in copied for text in each.warnings), *targets.warnings()]
     if inventory is not None:
         held.joined({each.name.text: each.contents.held for each in roots}).write(inventory)
-    moves = [Moves.of(each) for each in copied]
+    moves = [Moves.sum([each]) for each in copied]
     return UnpackReport(
         archive=str(path),
         target=place.text,

@@ -12,7 +12,7 @@ from .output import aligned, number, printable
 
 if TYPE_CHECKING:
     from ..mirror.reports import Failure, MirrorPlan, MirrorReport
-    from ..operations.reports import Moves
+    from ..report import Moves
 
 
 def plan_lines(plan: MirrorPlan, word: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import InvalidReference, OcibridgeError
 from ..oci import parse_reference
-from ..operations.reports import Moves
+from ..report import Moves
 from ..transfer import Progress, Task
 from .executors import WORKERS, each_done
 from .items import ItemList

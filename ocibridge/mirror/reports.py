@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, WrapValidator
 
-from ..operations.reports import Moves, Report
+from ..report import Moves, Report
 from .items import ItemList
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]

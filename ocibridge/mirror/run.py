@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..errors import OcibridgeError, UsageError
-from ..operations.reports import Moves
+from ..report import Moves
 from ..transfer import Progress, Task
 from .executors import each_done, workers_by_default
 from .items import ItemList

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
 from ..oci import Descriptor, Reference, parse_reference
-from ..operations.reports import Moves
+from ..report import Moves
 from ..stores.base import Store
 from ..transfer import Progress, Task
 from ..transfer.copygraph import GraphCopier, GraphOptions
@@ -141,7 +141,7 @@ class Worker:
             action, reason = "skip", IN_SYNC
         else:
             found = self._copier(case).plan(case.wanted)
-            moves = Moves.of(found)
+            moves = Moves.sum([found])
             if case.equal and not (moves.copied or moves.mounted):
                 action, reason = "skip", IN_SYNC
             elif case.equal:
@@ -199,7 +199,7 @@ class Worker:
         while True:
             started = time.monotonic()
             copied = self._copier(case).copy(case.wanted, case.target.tag)
-            total, rounds = Moves.sum([total, Moves.of(copied)]), rounds + 1
+            total, rounds = Moves.sum([total, copied]), rounds + 1
             warnings.update(dict.fromkeys(copied.warnings))
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
                 break

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .. import settings
 from ..errors import InvalidReference, OcibridgeError, UsageError
 from ..oci import LayoutReference, Reference, parse_reference
+from ..report import Moves
 from ..stores.base import Store
 from ..stores.missing import naming_tags
 from ..stores.opening import open_store
@@ -20,7 +21,7 @@ from ..transfer.graph import Node, fetch_node
 from ..transfer.session import CopySession
 from .companions import companion_reference, companion_suffixes
 from .options import CopyOptions
-from .reports import CopiedCompanion, CopyReport, Moves
+from .reports import CopiedCompanion, CopyReport
 from .sources import other_side
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _report(
         digest=digest,
         media_type=root.descriptor.media_type,
         tag=goal.tag,
-        **dict(Moves.sum(map(Moves.of, parts))),
+        **dict(Moves.sum(parts)),
         referrers=sum(each.referrers for each in parts),
         tags=list(dict.fromkeys(tag for each in parts for tag in each.tags)),
         companions=[

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from .. import settings
 from ..errors import LimitError, NotFound, StoreError
 from ..oci import Descriptor
+from ..report import Moves
 from ..stores.base import Store
 from ..stores.missing import naming_tags
 from .blobs import StoredBlob
@@ -51,32 +52,17 @@ class GraphOptions:
     before: Callable[[Node], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(Moves):
     """Counts of a copy, done or planned.
 
     Attributes:
         descriptor: The root.
-        copied: Blobs that moved.
-        copied_bytes: Their size in bytes.
-        mounted: Blobs that the target's registry took over from another of its repositories.
-        mounted_bytes: Their size in bytes.
-        present: Blobs that the target had.
-        present_bytes: Their size in bytes.
-        manifests: Manifests and indexes that were pushed, referrers among them.
         referrers: Manifests that refer to others and are now there, whether they were before or not.
         tags: Tags that now lead to something: digest tags, and that of the root.
         warnings: What the user should know.
     """
 
     descriptor: Descriptor
-    copied: int = 0
-    copied_bytes: int = 0
-    mounted: int = 0
-    mounted_bytes: int = 0
-    present: int = 0
-    present_bytes: int = 0
-    manifests: int = 0
     referrers: int = 0
     tags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -164,7 +150,9 @@ class _CopyCounts:
             self.warnings.append(text)
 
     def result(self, root: Node) -> CopyResult:
-        return CopyResult(root.descriptor, **self.counts, tags=tuple(self.tags), warnings=tuple(self.warnings))
+        return CopyResult(
+            descriptor=root.descriptor, **self.counts, tags=tuple(self.tags), warnings=tuple(self.warnings)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..operations.reports import Report
+from ..report import Report
 from .options import Kind
 
 Verdict = Literal["mounts", "empty", "wrong", "refused"]

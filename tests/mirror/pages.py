@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ocibridge.mirror.reports import Failure, MirrorItem, MirrorReport
-from ocibridge.operations.reports import Moves
+from ocibridge.report import Moves
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "mirror" / "report.json"
 BEGAN = 1795312800.0

@@ -13,7 +13,7 @@ import pytest
 
 from ocibridge.mirror.output.html import OUTCOMES, headline, report_page
 from ocibridge.mirror.reports import Failure, MirrorReport
-from ocibridge.operations.reports import Moves
+from ocibridge.report import Moves
 
 from .pages import HOSTILE, hostile, item, many, night, report
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined
 
 from ...errors import human_size
-from ...operations.reports import Moves
+from ...report import Moves
 from ..reports import IN_SYNC, Failure, MirrorItem, MirrorReport, Outcome
 from .timeline import NARROW, WIDE, human_seconds, moment, timeline
 
