@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..transfer import Progress
 
 _EXAMPLE = "ocibridge mirror {} job.yaml"
+
+_YOUNG = 20_000
+"""Objects that are made before the garbage collector looks at them; see `ocibridge.cli.main`."""
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -168,6 +172,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _load(args: argparse.Namespace) -> Job:
     """The job; several mistakes in its file are printed on one line each."""
+    # Requests leave cycles behind, and a job may send very many.
+    gc.set_threshold(_YOUNG)
     from ..mirror.jobs.job import Job
     from ..mirror.jobs.yamlfile import YamlError
 

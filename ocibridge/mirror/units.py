@@ -34,7 +34,7 @@ class TagGroup:
     Attributes:
         entry: Number of the entry, from 0.
         target: The repository that it comes to.
-        tags: The tags that it shall have, in all shards.
+        tags: The tags that it shall have, in all shards; empty in a job that prunes nothing.
         mine: Whether this shard looks after the repository as a whole.
     """
 
@@ -92,6 +92,7 @@ def expand(
     warnings: list[str] = []
     # Who deletes has to know what the other entries bring.
     every = entries is None or any(job.entries[number].prune.enabled for number in entries)
+    prunes = any(entry.prune.enabled for entry in job.entries)
     for number, entry in enumerate(job.entries):
         wanted = entries is None or number in entries
         if not (wanted or every):
@@ -108,7 +109,8 @@ def expand(
             units += [_unit(found, tag) for tag in mine]
             # Tags of other shards may be under way: only who has a repository whole may delete in it.
             whole = wanted and (shard is None or (entry.sync.type == "registry" and shard.has(target.name)))
-            groups.append(TagGroup(number, target, frozenset(_target_tag(found, tag) for tag in found.tags), whole))
+            tags = frozenset(_target_tag(found, tag) for tag in found.tags) if prunes else frozenset()
+            groups.append(TagGroup(number, target, tags, whole))
     return Expansion(_once(units), tuple(groups), tuple(failures), tuple(warnings))
 
 

@@ -210,8 +210,8 @@ class _Copy:
             listed: Whether it need not be pushed where the target has it.
         """
         self._done.add(root.digest)
-        finished = (self._source.name, self._target.name, root.digest, self._key)
-        known = finished in self._session.finished
+        finished = self._session.finished[self._source.name, self._target.name, self._key]
+        known = root.digest in finished
         tagged = tag is not None and self._tag_leads_to(tag, root.digest)
         there = known or tagged or self._target_has(root.digest)
         if there and (known or (not self._options.full and self._target_has_children(root))):
@@ -228,7 +228,7 @@ class _Copy:
                 self._push_root(graph, tag)
             self._tally.tags.append(tag)
         if not self._dry:
-            self._session.finished.add(finished)
+            finished.add(root.digest)
 
     # Manifests and their blobs.
 

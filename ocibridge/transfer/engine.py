@@ -224,7 +224,7 @@ class CopyEngine:
                 action = MOUNTED
             else:
                 action = COPIED
-            presence.planned.add(target.name)
+            presence.planned |= {target.name}
         return action
 
     def _counter(self, task: Task, workers: Workers) -> Callable[[int], None]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Presence:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     homes: dict[str, Store] = field(default_factory=dict)
-    planned: set[str] = field(default_factory=set)
+    planned: frozenset[str] = frozenset()
 
 
 class CopySession:
@@ -68,12 +68,12 @@ class CopySession:
         self._journalled_in: dict[str, list[str]] = {}
         for name, digest in journalled:
             self._journalled_in.setdefault(digest, []).append(name)
-        self.finished: set[tuple[str, str, str, object]] = set()
-        self._pushed: set[tuple[str, str]] = set()
+        self.finished: defaultdict[object, set[str]] = defaultdict(set)
+        self._pushed: defaultdict[str, set[str]] = defaultdict(set)
         self._pushing = tuple(threading.Lock() for _ in range(_STRIPES))
         self.running = 0
         self._lock = threading.Lock()
-        self._presences: dict[tuple[str, str], Presence] = {}
+        self._presences: defaultdict[str, dict[str, Presence]] = defaultdict(dict)
         self._new: dict[str, bool] = {}
         self._refusals: Counter[tuple[str, str]] = Counter()
         self._digest_tags: dict[str, dict[str, list[str]] | None] = {}
@@ -81,11 +81,11 @@ class CopySession:
 
     def presence(self, target: Store, digest: str) -> Presence:
         """Return the known repositories of a blob in the registry of `target`."""
-        key = (target.capabilities.mount_scope, digest)
         with self._lock:
-            found = self._presences.get(key)
+            known = self._presences[target.capabilities.mount_scope]
+            found = known.get(digest)
             if found is None:
-                found = self._presences[key] = Presence()
+                found = known[digest] = Presence()
             return found
 
     def push(
@@ -98,15 +98,15 @@ class CopySession:
         lost.
         """
         with self._pushing[hash((target.name, subject or digest)) % _STRIPES]:
-            if tag is None and (target.name, digest) in self._pushed:
+            if tag is None and digest in self._pushed[target.name]:
                 return
             work()
-            self._pushed.add((target.name, digest))
+            self._pushed[target.name].add(digest)
 
     def forget(self, target: Store, digests: Iterable[str]) -> None:
         """Forget that `target` has these blobs and manifests."""
         for digest in digests:
-            self._pushed.discard((target.name, digest))
+            self._pushed[target.name].discard(digest)
             presence = self.presence(target, digest)
             with presence.lock:
                 presence.homes.pop(target.name, None)
