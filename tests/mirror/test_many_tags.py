@@ -12,7 +12,7 @@ import pytest
 
 from ocibridge.mirror.items import ItemList
 from ocibridge.mirror.reports import MirrorItem, MirrorReport
-from ocibridge.operations.reports import Moves
+from ocibridge.report import Moves
 
 from ..faults.quirks import Registry, sha256
 
