@@ -66,7 +66,7 @@ class Journal:
         self._layers: dict[str, list[JournalEntry]] = {}
         self._log = JsonLog(path)
         try:
-            self.resumed = self._load(self._log.read(_LARGEST))
+            self.resumed = self._load(list(self._log.read(_LARGEST)))
             if not self.resumed:
                 self.reset()
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import writing
@@ -34,20 +34,23 @@ class JsonLog:
         """Keep other processes out; False where one has the file."""
         return try_lock(self._file.fileno())
 
-    def read(self, most: int | None = None) -> list[bytes]:
-        """The lines, without those that are torn: a last one is cut off, so that the next one is not joined to it.
+    def read(self, most: int | None = None) -> Iterator[bytes]:
+        """Yield the lines. A torn last one is cut off, so that the next one is not joined to it.
 
         Args:
             most: Bytes from which a log is not read; None reads any.
         """
         with writing(self._path):
             if most is not None and os.fstat(self._file.fileno()).st_size > most:
-                return []
+                return
             self._file.seek(0)
-            data = self._file.readall()
-            if not data.endswith(b"\n"):
-                self._file.truncate(data.rfind(b"\n") + 1)
-        return data.split(b"\n")[:-1]
+            end = 0
+            with os.fdopen(os.dup(self._file.fileno()), "rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        end += len(line)
+                        yield line
+            self._file.truncate(end)
 
     def append(self, fields: Mapping[str, object]) -> None:
         """Add a line; `flush` writes it."""

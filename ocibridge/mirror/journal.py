@@ -8,6 +8,7 @@ digest that is written here. What the notes save is the second question, whether
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -125,24 +126,26 @@ class MirrorJournal:
     def read(path: Path) -> Known:
         """Read a journal for `known_in`; empty if there is no such file."""
         try:
-            return _JournalRecords(path.read_bytes().split(b"\n")[:-1]).done
+            with path.open("rb") as file:
+                return _JournalRecords(line for line in file if line.endswith(b"\n")).done
         except OSError:
             return {}
 
     def _load(self, log: JsonLog) -> None:
-        lines = log.read()
-        notes = _JournalRecords(lines)
+        notes = _JournalRecords(log.read())
         self._done = notes.done
         if not notes.ended:
             self.unfinished, self.blobs = frozenset(notes.seen), frozenset(notes.blobs)
-        if not notes.ended or not lines:
+        if not notes.ended or not notes.lines:
             return
         # Of runs that came to their end only what the next one needs is kept. It is written in place, as the lock is on
         # this file; a torn one costs questions, and nothing else.
         log.clear()
         log.append({"run": _VERSION})
-        for target, found in self._done.items():
+        for number, (target, found) in enumerate(self._done.items()):
             log.append(_done_line(target, *found))
+            if not number % 1000:
+                log.flush()
         log.append({"end": True})
 
 
@@ -154,7 +157,9 @@ class _JournalRecords:
         self.seen: set[str] = set()
         self.blobs: set[tuple[str, str]] = set()
         self.ended = True
+        self.lines = 0
         for line in lines:
+            self.lines += 1
             with suppress(ValueError, TypeError, KeyError, AttributeError):
                 self._apply(json.loads(line))
 
@@ -167,8 +172,9 @@ class _JournalRecords:
         elif "end" in fields:
             self.ended = True
         elif "done" in fields:
-            found = str(fields["source"]), str(fields["digest"]), str(fields.get("way", ""))
-            self.done[str(fields["done"])] = found
+            source, digest, way = str(fields["source"]), str(fields["digest"]), str(fields.get("way", ""))
+            # There may be very many: mostly, both digests are one.
+            self.done[str(fields["done"])] = (digest if source == digest else source, digest, sys.intern(way))
             self.seen.add(str(fields["done"]))
         elif "blob" in fields:
             self.blobs.add((str(fields["target"]), str(fields["blob"])))
