@@ -16,11 +16,11 @@ import ocibridge
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GOLDEN = {
-    ("tar", "none"): "sha256:76a4f0649b1b1e0ba7777c55a8ceaa75aa3fa64a1dd6738870634b3cb051fff1",
-    ("raw", "none"): "sha256:c93ae23b4883dadf652c9cc82dc91e9065f5cc6508f4ef02edcd91e6ff5dd5f5",
+    ("tar", "none"): "sha256:9f6a9d52343a326607500ed954b578a9451349b3f2069bb7fc6a0c9c6eab1ae7",
+    ("raw", "none"): "sha256:0092ce10270dcfc09a9b6fe331084dd089d6ffedb17e3d6ea0e67bf97a6788cb",
     ("raw-files", "none"): "sha256:c138f69514f63988c29f5d21a5191f8d2da21a31e60d5588bb05a0ed1d09becb",
-    ("tar", "gzip"): "sha256:d1f9c33b6092ae00d1cc0cf897f56c3ea777899ed89c7764ab92d5629ceca6d6",
-    ("tar", "zstd"): "sha256:8873eb2113f6bbb382fec6da4de9f1275a43cc39881157f0fa6921d321bf0a76",
+    ("tar", "gzip"): "sha256:0a9ebb8ba02c78cfaf340d62acce4ea3245e6632cf77c6444582fb6084354302",
+    ("tar", "zstd"): "sha256:4e87419edf55db89c194f23cb4a24b22ae1db79af787b877847988147763c5f9",
 }
 PUSH = """
 import os, sys

@@ -117,14 +117,20 @@ _ANEW = ("filepath", "file.mediatype.untested", "model", "config", "readme", "li
 def kept(layer: StoredLayer, prefix: str, before: str) -> dict[str, str]:
     """Annotations of a layer that no dialect writes anew, such as the file metadata of the tool that made it.
 
+    The title of a tar is kept unless it is the path of the file in it, which is what ocibridge used to write.
+
     Args:
         layer: The layer.
         prefix: Prefix of the keys of the specification in the dialect that is written.
         before: That of the dialect that the layer is in.
     """
+    annotations = layer.descriptor.annotations or {}
+    path = None if layer.encoding is Encoding.RAW else file_path(annotations, layer.descriptor.digest)
     found = {}
-    for key, value in (layer.descriptor.annotations or {}).items():
+    for key, value in annotations.items():
         name = next((key.removeprefix(each) for each in (*SPECIFIED, before) if key.startswith(each)), None)
+        if (key, value) == (oci.ANNOTATION_TITLE, path):
+            continue
         if name is None and not key.startswith(OURS):
             found[key] = value
         elif name and name not in _ANEW:
@@ -148,7 +154,7 @@ def guessed(layer: StoredLayer) -> bool:
 
 
 def file_path(annotations: Mapping[str, str], owner: str) -> str | None:
-    """The path of a layer of one file, in either namespace, else by its title.
+    """The path of a layer of one file, in either namespace; a title names the blob, which may be a tar.
 
     Raises:
         FormatError: there are two that differ, or it is unsafe.
@@ -156,8 +162,7 @@ def file_path(annotations: Mapping[str, str], owner: str) -> str | None:
     given = {annotations[key] for prefix in SPECIFIED if (key := prefix + "filepath") in annotations}
     if len(given) > 1:
         raise FormatError(f"{owner} has two paths, {' and '.join(sorted(map(show, given)))}")
-    path = given.pop() if given else annotations.get(oci.ANNOTATION_TITLE)
-    return None if path is None else check_path(path, owner)
+    return check_path(given.pop(), owner) if given else None
 
 
 def named_file(layer: StoredLayer) -> tuple[FileEntry, ...]:

@@ -9,7 +9,8 @@ from ..errors import FormatError
 from ..layers import Encoding, StoredLayer, without_prefix
 from ..model import FileEntry, ModelInfo, Role, StoredModel
 from ..oci import Descriptor, Digest, Index, Manifest, parse_document
-from ..paths import check_collisions, show
+from ..oci.manifest import ANNOTATION_TITLE
+from ..paths import check_collisions, check_path, show
 from ..settings import DEFAULT_LIMITS, Limits
 from . import annotations as keys
 from .base import ManifestDialect, StoredArtifact
@@ -123,6 +124,8 @@ def _layer(dialect: ManifestDialect, descriptor: Descriptor, owner: str) -> Stor
     path = keys.file_path(annotations, owner)
     listed = annotations.get(keys.FILES)
     if encoding is Encoding.RAW:
+        if path is None and (title := annotations.get(ANNOTATION_TITLE)) is not None:
+            path = check_path(title, owner)
         if path is None:
             raise FormatError(
                 f"{owner} is a raw file without a name (no annotation org.cnai.model.filepath)",

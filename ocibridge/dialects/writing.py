@@ -20,6 +20,7 @@ from .choices import Compress, Layers
 from .config import rfc3339
 from .packing import Packed, pack, under
 from .registry import dialect_named
+from .titles import titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +185,11 @@ def build_manifest(
     config_descriptor = Descriptor.of(config, config_type)
     raw = all(each.encoding is Encoding.RAW for each in finished)
     prefixes = dialect.filepath_prefixes if raw else (dialect.prefix,)
+    named = list(zip(finished, titles(finished), strict=True))
     for listed in (True, False):
-        layers = [dialect.layer(each, _layer_annotations(each, dialect, prefixes, listed)) for each in finished]
+        layers = [
+            dialect.layer(each, _layer_annotations(each, title, dialect, prefixes, listed)) for each, title in named
+        ]
         manifest = Manifest(
             artifact_type=dialect.artifact_type,
             config=config_descriptor,
@@ -203,13 +207,12 @@ def build_manifest(
 
 
 def _layer_annotations(
-    layer: FinishedLayer, dialect: ManifestDialect, prefixes: Sequence[str], listed: bool
+    layer: FinishedLayer, title: str, dialect: ManifestDialect, prefixes: Sequence[str], listed: bool
 ) -> dict[str, str]:
     prefix = dialect.prefix
-    found = {}
+    found = {oci.ANNOTATION_TITLE: title}
     if len(layer.files) == 1:
         file = layer.files[0]
-        found[oci.ANNOTATION_TITLE] = file.path
         found |= {each + "filepath": file.path for each in prefixes}
         if file.size is not None:
             metadata = keys.FileMetadata(name=file.path.rpartition("/")[2], size=file.size)

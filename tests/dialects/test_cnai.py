@@ -22,8 +22,8 @@ from .models import SMALL, file
 
 PREFIX = "application/vnd.cnai.model."
 GOLDEN = {
-    "tar": "317ba202b454782d4c3ff6caa207eb9ac8649618e3ac56439fc8b9872512a7ac",
-    "raw": "a36596c02c40ab6227fc6fbc658b3ffe825c3f1257cba056c853a456e083bfbc",
+    "tar": "393950d0ae0d148b548fd6a6ba1777fc42cc83d28c7102e25e47448d31f80ed9",
+    "raw": "0d6d065a14287406031919769fb45c1c0d1b3e1f88d39d8bcfb23b8e0579a094",
     "raw-files": "c899a23fb480f57bc6b4a66f4a7a785fa545228ac7318050c1e919fecb0003c2",
 }
 
@@ -89,7 +89,7 @@ def test_raw_files_keep_their_own_digests_and_the_order_of_the_model() -> None:
 
 def test_annotations_of_a_single_file() -> None:
     annotations = manifest()["layers"][1]["annotations"]
-    assert annotations["org.opencontainers.image.title"] == "model-1.safetensors"
+    assert annotations["org.opencontainers.image.title"] == "model-1.safetensors.tar"
     assert list(annotations) == sorted(annotations)
     metadata = json.loads(annotations["org.cnai.model.file.metadata+json"])
     assert list(metadata.items()) == [

@@ -104,9 +104,10 @@ def test_other_dialects_keep_the_folder(dialect: str, layers: str, tmp_path: Pat
     assert ocibridge.inspect(f"{place}:v2").annotations["org.ocibridge.prefix"] == "models/"
     with open_store(parse_reference(place)) as store:
         layers_now = json.loads(store.fetch_manifest(converted.digest)[1])["layers"]
-    titles = [each["annotations"].get("org.opencontainers.image.title") for each in layers_now]
-    assert any(titles)
-    assert all(title.startswith("models/") for title in titles if title)
+    key = "org.cncf.model.filepath" if dialect == "modelpack" else "org.cnai.model.filepath"
+    paths = [each["annotations"][key] for each in layers_now if key in each["annotations"]]
+    assert any(paths)
+    assert all(path.startswith("models/") for path in paths)
     back = translate(f"{place}:v2", f"{place}:v3", ocibridge.ConvertOptions(dialect="cnai"))
     if dialect == "modelpack":
         assert back.digest == pushed.digest
