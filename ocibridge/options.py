@@ -20,7 +20,7 @@ and this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -103,6 +103,18 @@ def option(
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
     declared = Option(default, help, metavar, words, enum, flags, short, parse, repeat, negative, group)
     return field(default=default, metadata={_KEY: declared})
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one is most like, or None.
+
+    Example:
+        >>> closest("--layer", ["--layers", "--prefix"])
+        '--layers'
+    """
+    import difflib
+
+    return next(iter(difflib.get_close_matches(word, list(known), 1)), None)
 
 
 def fields_of(kind: type[Options]) -> tuple[Option, ...]:

@@ -20,6 +20,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help="bash, zsh or fish")
+    options.add_flags(parser, json=False, registry=False)
 
 
 def run(args: argparse.Namespace) -> None:

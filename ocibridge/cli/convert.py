@@ -23,8 +23,13 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "convert",
         "Convert a model to another format or another dialect.",
-        "ocibridge convert localhost:5000/models/digits:v1 localhost:5000/models/digits:cncf --dialect modelpack",
+        (
+            "ocibridge convert digits.carton ./digits",
+            "ocibridge convert ollama:tinyllama ./tinyllama",
+            "ocibridge convert localhost:5000/models/digits:v1 localhost:5000/models/digits:cncf --dialect modelpack",
+        ),
         "run the same command again; nothing half-done was left, and layers that arrived whole are not sent again",
+        "convert.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(

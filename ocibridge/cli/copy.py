@@ -21,8 +21,14 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "copy",
         "Copy a model from store to store, with its signatures and companions.",
-        "ocibridge copy localhost:5000/models/digits:v1 registry.example/mirror/digits",
+        (
+            "ocibridge copy localhost:5000/models/digits:v1 registry.example.com/mirror/digits",
+            "ocibridge copy localhost:5000/models/digits@sha256:… oci:layout:v1",
+            "ocibridge copy localhost:5000/models/digits:v1 --to oci-archive:models.tar",
+            "ocibridge copy --from oci-archive:models.tar --to registry.example.com/restored",
+        ),
         "run the same command again; blobs that arrived whole are not sent again",
+        "copy.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -42,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     if copy_many.asked(args):
         copy_many.run(args, args.references)
         return
+    copy_many.refuse(args)
     if len(args.references) != 2:
         raise UsageError(
             "a copy needs a source and a target", hint="write 'ocibridge copy SOURCE TARGET', or see --to for many"

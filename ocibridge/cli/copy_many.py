@@ -34,8 +34,22 @@ def add(parser: options.Parser) -> None:
 
 def asked(args: argparse.Namespace) -> bool:
     """Return whether the command line asks for this kind of copy."""
+    return bool(args.to or args.from_archive)
+
+
+def refuse(args: argparse.Namespace) -> None:
+    """Refuse the options of this kind of copy.
+
+    Raises:
+        UsageError: one is given.
+    """
     own = [each for kind in KINDS for each in fields_of(kind) if each.group == GROUP]
-    return bool(args.to or args.from_archive or options.given(args, own))
+    for name in options.given(args, own):
+        flag = next(each.flags[0] for each in own if each.name == name)
+        raise UsageError(
+            f"{flag} is for copies into and out of an archive, by --to and --from",
+            hint="leave it out: a copy from SOURCE to TARGET moves the tag, and removes nothing",
+        )
 
 
 def run(args: argparse.Namespace, references: Sequence[str]) -> None:

@@ -25,7 +25,11 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "inspect",
         "Show what a model is: metadata, files, layers, identity.",
-        "ocibridge inspect localhost:5000/models/digits:v1 --json",
+        (
+            "ocibridge inspect localhost:5000/models/digits:v1",
+            "ocibridge inspect ./Qwen2.5-0.5B --json",
+        ),
+        see="publish.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(

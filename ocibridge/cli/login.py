@@ -21,14 +21,18 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "login",
         "Prove credentials to a registry and store them where docker and podman do.",
-        "ocibridge login ghcr.io --username octocat",
+        (
+            "ocibridge login ghcr.io --username octocat",
+            "ocibridge login localhost:5000 --username me --password-stdin < password.txt",
+        ),
+        see="registries.md",
     )
     parser.set_defaults(run=run_login)
     parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
     options.add_flags(parser)
 
     parser = options.add_command(
-        commands, "logout", "Forget the credentials for a registry.", "ocibridge logout ghcr.io"
+        commands, "logout", "Forget the credentials for a registry.", "ocibridge logout ghcr.io", see="registries.md"
     )
     parser.set_defaults(run=run_logout)
     parser.add_argument("host", metavar="HOST", help="HOST[:PORT]")
@@ -48,6 +52,8 @@ def run_login(args: argparse.Namespace) -> None:
     proven = login(args.host, username, password, registry=RegistryOptions(**found))
     if args.json:
         result(json.dumps({"host": args.host, "username": username, "proven": proven}))
+    elif args.quiet:
+        return
     elif proven:
         result(printable(f"logged in to {args.host} as {username}"))
     else:
@@ -61,5 +67,5 @@ def run_logout(args: argparse.Namespace) -> None:
     removed = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
     if args.json:
         result(json.dumps({"host": args.host, "removed": removed}))
-    else:
+    elif not args.quiet:
         result(printable(f"{'removed the' if removed else 'there were no'} credentials for {args.host}"))

@@ -19,17 +19,21 @@ from typing import Any, TextIO
 
 from ..about import __version__
 from . import completion
-from .options import Parser
 from .output import note, result, say, warn
+from .parser import OUTPUT, Parser
 
 _YOUNG = 200_000
 """Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
-COMMANDS = (
-    *("push", "pull", "copy", "convert", "inspect", "verify"),
-    *("mirror", "volume", "login", "completion", "version"),
-)
-"""Modules of this package that declare a command, or two (`login` and `logout`)."""
+GROUPS = {
+    "move models": ("push", "pull", "copy", "convert", "mirror"),
+    "look at models": ("inspect", "verify"),
+    "mount models in Kubernetes": ("volume",),
+    "registries": ("login",),
+    "set up": ("completion", "version"),
+}
+"""Modules of this package that declare a command, or two (`login` and `logout`), by title in the help text."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 def build_parser(word: str = "") -> Parser:
@@ -37,15 +41,22 @@ def build_parser(word: str = "") -> Parser:
     parser = Parser(
         prog="ocibridge",
         description="The lossless two-way bridge between model archives and OCI registries.",
-        epilog="Example: ocibridge push digits.carton localhost:5000/models/digits:v1\n"
-        "'ocibridge COMMAND --help' tells more about a command.",
+        epilog="""examples:
+  ocibridge push ./Qwen2.5-0.5B registry.example.com/models/qwen:v1
+  ocibridge inspect registry.example.com/models/qwen:v1
+  ocibridge pull registry.example.com/models/qwen:v1 ./qwen
+
+'ocibridge COMMAND --help' tells more about a command.""",
     )
-    parser.add_argument("--version", action="store_true", dest="wants_version", help="print the version and exit")
-    parser.set_defaults(run=None)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.group(OUTPUT).add_argument("--version", action="store_true", dest="wants_version", help="print the version")
+    parser.set_defaults(run=None, parser=parser)
+    commands = parser.add_subparsers(metavar="COMMAND")
     called = "login" if word == "logout" else word
-    for command in [called] if called in COMMANDS else COMMANDS:
-        import_module(f".{command}", __package__).add(commands)
+    for title, modules in GROUPS.items():
+        before = len(commands._choices_actions)
+        for module in [called] if called in modules else [] if called in COMMANDS else modules:
+            import_module(f".{module}", __package__).add(commands)
+        parser.sections.append((title, commands._choices_actions[before:]))
     return parser
 
 
@@ -63,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if completion.is_requested():
             completion.complete(build_parser())
         parser = build_parser(*arguments[:1])
-        parser.parse_args(arguments, args)
+        _, extra = parser.parse_known_args(arguments, args)
+        if extra:
+            args.parser.refuse(extra)
         if args.wants_version:
             result(f"ocibridge {__version__}")
         elif args.run is None:

@@ -33,10 +33,13 @@ _YOUNG = 20_000
 def add(commands: options.Commands[Any]) -> None:
     """Declare the command and its own commands."""
     parser = options.add_command(
-        commands, "mirror", "Keep registries and layouts in sync, as a job file says.", _EXAMPLE.format("run")
+        commands,
+        "mirror",
+        "Keep registries and layouts in sync, as a job file says.",
+        [_EXAMPLE.format(word) for word in ("plan", "run", "check")],
+        see="mirror.md",
     )
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND")
-    parser.set_defaults(run=lambda _: parser.print_help())
+    parts = options.add_commands(parser)
     _add_run(parts)
     _add_plan(parts)
     _add_check(parts)

@@ -7,9 +7,8 @@ Where the ORAS command line has a flag for the same thing, it has that name.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import UsageError
@@ -17,33 +16,21 @@ from ..formats.registry import formats
 from ..operations.options import SourceOptions, TargetOptions, TransferOptions
 from ..options import Option, Options, fields_of
 from ..stores.registry.options import RegistryOptions
-from .output import result
+from .parser import OUTPUT, REGISTRY, SOURCE_REGISTRY
+from .parser import Commands as Commands
+from .parser import Parser as Parser
+from .parser import add_command as add_command
+from .parser import add_commands as add_commands
 from .passwords import credentials
 
 T = TypeVar("T", bound=Options)
 
-Commands = argparse._SubParsersAction  # the only name that argparse has for it
 TARGET = "HOST[:PORT]/REPOSITORY[:TAG] (or oci://HOST…, docker://HOST…), oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
 """How a place in a store is written."""
 STORED = TARGET.replace("[:TAG]", "[:TAG|@DIGEST]", 1)
 """How what is in a store is written."""
+MORE = "more options"
 PROGRESS = ("auto", "tty", "plain", "json", "none")
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are `UsageError`s: one sentence, like every other error."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        shape = partial(argparse.RawDescriptionHelpFormatter, max_help_position=30)
-        super().__init__(allow_abbrev=False, formatter_class=shape, **kwargs)
-
-    def print_help(self, file: object = None) -> None:
-        """Print the help text on standard output."""
-        result(self.format_help().rstrip())
-
-    def error(self, message: str) -> NoReturn:
-        """Raise `message`."""
-        raise UsageError(message, hint=f"see '{self.prog} --help'")
 
 
 class _NoPassword(argparse.Action):
@@ -54,38 +41,24 @@ class _NoPassword(argparse.Action):
         )
 
 
-def add_command(commands: Commands[Any], name: str, summary: str, example: str, go_on: str | None = None) -> Parser:
-    """A sub-parser.
-
-    Args:
-        commands: What `add_subparsers` returned.
-        name: Name of the command.
-        summary: One sentence; its first letter is lower-cased in the list of commands.
-        example: One command line.
-        go_on: How to continue after Ctrl-C.
-    """
-    parser: Parser = commands.add_parser(
-        name, help=summary[0].lower() + summary[1:].rstrip("."), description=summary, epilog=f"Example: {example}"
-    )
-    parser.set_defaults(go_on=go_on or "run the same command again")
-    return parser
-
-
 def add_flags(
     parser: Parser,
     *kinds: type[Options],
+    first: Sequence[str] = (),
     json: bool = True,
     progress: bool = False,
     registry: bool = True,
 ) -> None:
-    """The flags of a command.
+    """The flags of a command; all have `--quiet`, `--verbose` and `--debug`.
 
     Args:
         parser: Of the command.
         kinds: Types of its options. A flag that several have is declared once. With `SourceOptions` and `TargetOptions`
             come the options of all formats, with `TransferOptions` the progress.
+        first: Names of the options that matter most. The others stand below them, as more options; if there are none,
+            all stand together.
         json: Whether it has `--json`.
-        progress: Whether it has `--progress` and `--quiet`, even if nothing is transferred.
+        progress: Whether it has `--progress`, even if nothing is transferred.
         registry: Whether it has the options of registries.
     """
     options = {each.flags: each for kind in kinds for each in fields_of(kind)}
@@ -94,15 +67,16 @@ def add_flags(
     parser.set_defaults(parallel=parallel)
     formatted = list(_of_formats(kinds))
     rest = [each for each in options.values() if each.group is not None]
-    _declare(parser, (each for each in options.values() if each.group is None))
-    if json:
-        parser.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
+    own = [each for each in options.values() if each.group is None]
+    _declare(parser, [each for name in first for each in own if each.name == name] if first else own)
+    _declare(parser, [replace(each, group=MORE) for each in own if first and each.name not in first])
     _declare(parser, [*formatted, *rest])
     if progress or any(issubclass(kind, TransferOptions) for kind in kinds):
-        _add_progress(_group(parser, "progress" if progress else "transfer"))
+        _add_progress(parser)
+    _add_output(parser, json)
     if registry:
         _declare(parser, fields_of(RegistryOptions))
-        group = _group(parser, "registry")
+        group = parser.group(REGISTRY)
         group.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
         group.add_argument("-p", "--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
 
@@ -124,7 +98,7 @@ def _of_formats(kinds: Iterable[type[Options]]) -> Iterator[Option]:
 
 def _declare(parser: Parser, options: Iterable[Option], prefix: str = "") -> None:
     for each in options:
-        target = parser if each.group is None else _group(parser, each.group)
+        target = parser if each.group is None else parser.group(each.group)
         target.add_argument(*_names(each, prefix), **_argument(each, prefix))
 
 
@@ -164,20 +138,20 @@ def _parser_of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     return parsed
 
 
-def _group(parser: Parser, title: str) -> argparse._ArgumentGroup:
-    """The group of this title, which is made where there is none."""
-    found = next((each for each in parser._action_groups if each.title == title), None)
-    return found or parser.add_argument_group(title)
-
-
-def _add_progress(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
+def _add_progress(parser: Parser) -> None:
+    parser.group(OUTPUT).add_argument(
         "--progress",
         choices=PROGRESS,
         default="auto",
         help="on standard error: bars (tty), a line every few seconds (plain), JSON lines (json), or none",
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+
+
+def _add_output(parser: Parser, json: bool) -> None:
+    group = parser.group(OUTPUT)
+    if json:
+        group.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
+    group.add_argument("-q", "--quiet", action="store_true", help="print the result alone: no progress, no summary")
 
 
 def given(args: argparse.Namespace, options: Iterable[Option], prefix: str = "") -> dict[str, Any]:
@@ -238,11 +212,11 @@ def refuse(args: argparse.Namespace, kind: type[Options], wanted: type[Options],
 
 def add_source_registry(parser: Parser) -> None:
     """Add the options of the source registry, which start with `--from-`."""
-    title = "registry of the source"
+    title = SOURCE_REGISTRY
     parser.add_argument_group(title, "where it is another than that of the target, or needs other options")
     names = ("plain_http", "insecure", "ca_file", "username")
     _declare(parser, [replace(each, group=title) for each in fields_of(RegistryOptions) if each.name in names], "from")
-    _group(parser, title).add_argument(
+    parser.group(title).add_argument(
         "--from-password-stdin", action="store_true", help="read the password from standard input"
     )
 

@@ -22,8 +22,13 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "pull",
         "Restore a model from an OCI artifact.",
-        "ocibridge pull localhost:5000/models/digits:v1 digits.carton",
+        (
+            "ocibridge pull localhost:5000/models/digits:v1 digits.carton",
+            "ocibridge pull registry.example.com/models/qwen@sha256:… ./qwen",
+            "ocibridge pull oci:layout:v1 ollama:digits",
+        ),
         "run the same command again to resume",
+        "pull.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument("source", metavar="SOURCE", help=options.STORED)

@@ -22,8 +22,13 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "push",
         "Publish a model as an OCI artifact.",
-        "ocibridge push digits.carton localhost:5000/models/digits:v1",
+        (
+            "ocibridge push digits.carton localhost:5000/models/digits:v1",
+            "ocibridge push ./Qwen2.5-0.5B registry.example.com/models/qwen:v1 --also image",
+            "ocibridge push ollama:tinyllama oci:layout:v1",
+        ),
         "run the same command again; layers that arrived whole are not sent again",
+        "publish.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -32,7 +37,7 @@ def add(commands: options.Commands[Any]) -> None:
         help="path of a model archive or folder, ollama:NAME[:TAG], or ollama://HOST/NAMESPACE/NAME[:TAG]",
     )
     parser.add_argument("target", metavar="TARGET", help=options.TARGET)
-    options.add_flags(parser, PushOptions)
+    options.add_flags(parser, PushOptions, first=("also", "annotations", "layers", "compress"))
 
 
 def run(args: argparse.Namespace) -> None:

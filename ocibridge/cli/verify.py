@@ -21,7 +21,11 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "verify",
         "Read every byte of a model, check it, and say what is proven.",
-        "ocibridge verify localhost:5000/models/digits:v1",
+        (
+            "ocibridge verify localhost:5000/models/digits:v1",
+            "ocibridge verify digits.carton",
+        ),
+        see="pull.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(

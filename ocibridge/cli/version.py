@@ -13,7 +13,9 @@ from .output import result
 
 def add(commands: options.Commands[Any]) -> None:
     """Declare the command."""
-    options.add_command(commands, "version", "Print the version.", "ocibridge version").set_defaults(run=run)
+    parser = options.add_command(commands, "version", "Print the version.", "ocibridge version")
+    parser.set_defaults(run=run)
+    options.add_flags(parser, json=False, registry=False)
 
 
 def run(_args: argparse.Namespace) -> None:

@@ -21,10 +21,14 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "volume",
         "Make models mount in Kubernetes.",
-        "ocibridge volume prepare localhost:5000/models/digits:v1",
+        (
+            "ocibridge volume prepare localhost:5000/models/digits:v1",
+            "ocibridge volume check localhost:5000/models/digits:v1",
+            "ocibridge volume manifest localhost:5000/models/digits:v1",
+        ),
+        see="kubernetes.md",
     )
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND")
-    parser.set_defaults(run=lambda _: parser.print_help())
+    parts = options.add_commands(parser)
     _add_prepare(parts)
     volume_check.add(parts)
     volume_manifest.add(parts)

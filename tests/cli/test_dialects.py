@@ -41,7 +41,7 @@ def test_convert_needs_a_dialect(run: Run) -> None:
 @pytest.mark.parametrize("command", ["push", "pull", "convert", "verify"])
 def test_help_has_an_example(run: Run, command: str) -> None:
     outcome = run(command, "--help")
-    assert f"Example: ocibridge {command} " in outcome.out
+    assert f"examples:\n  ocibridge {command} " in outcome.out
 
 
 def test_exact_manifest_only_and_thin(

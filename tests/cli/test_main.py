@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ocibridge.cli.main import COMMANDS, main
+from ocibridge.cli.main import COMMANDS, GROUPS, build_parser, main
 from ocibridge.cli.output import columns, human_time, printable
 from ocibridge.errors import IntegrityError, OcibridgeError, StoreError, UsageError, human_size
 
@@ -35,10 +39,30 @@ def one_line(outcome: Outcome) -> str:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["psuh"], "invalid choice: 'psuh'"),
+        (["psuh"], "'ocibridge' has no command 'psuh'; did you mean push? See 'ocibridge --help'"),
+        (["mirror"], "'ocibridge mirror' needs one of its commands: run, plan, check; see 'ocibridge mirror --help'"),
+        (["volume", "chek"], "'ocibridge volume' has no command 'chek'; did you mean check? See 'ocibridge volume --"),
+        (
+            ["push", "a", "oci:b", "--layer", "raw"],
+            "'ocibridge push' has no option --layer; did you mean --layers? See",
+        ),
+        (
+            ["mirror", "run", "a", "--sahrd=1/2"],
+            "has no option --sahrd; did you mean --shard? See 'ocibridge mirror run",
+        ),
+        (["push", "a", "oci:b", "c"], "'ocibridge push' takes no further argument 'c'; see 'ocibridge push --help'"),
+        (["push", "a", "oci:b", "--xyzzy"], "'ocibridge push' has no option --xyzzy; see 'ocibridge push --help'"),
+        (["copy", "a:1/b", "a:1/c", "--force"], "--force is for copies into and out of an archive, by --to and --from"),
         (["push", "only-one"], "the following arguments are required: TARGET"),
-        (["push", "a", "oci:b", "--no-such"], "unrecognized arguments: --no-such"),
-        (["push", "a", "oci:b", "--layers", "zip"], "argument --layers: invalid choice: 'zip'"),
+        (["push", "a", "oci:b", "--no-such"], "'ocibridge push' has no option --no-such"),
+        (
+            ["push", "a", "oci:b", "--layers", "zip"],
+            "--layers cannot be 'zip'; the choices are tar, raw, raw-files. See",
+        ),
+        (
+            ["push", "a", "oci:b", "--layers", "rwa"],
+            "did you mean raw? The choices are tar, raw, raw-files. See 'ocibridge",
+        ),
         (["push", "a", "oci:b", "--concurrency", "0"], "'0' is no whole number of 1 or more"),
         (["push", "a", "oci:b", "--created", "yesterday"], "'yesterday' is no time"),
         (["push", "a", "oci:b", "-a", "novalue"], "write --annotation KEY=VALUE"),
@@ -50,7 +74,7 @@ def one_line(outcome: Outcome) -> str:
         (["inspect", "neither"], "'neither' is neither a path that exists nor a reference"),
         (["push", "a", "oci:b", "--password-stdin"], "--password-stdin needs --username"),
         (["push", "a", "oci:b", "-u", "me"], "give it with --password-stdin"),
-        (["completion", "tcsh"], "invalid choice: 'tcsh'"),
+        (["completion", "tcsh"], "SHELL cannot be 'tcsh'; the choices are bash, zsh, fish."),
         (["inspect", "x\n\x1b[31my"], r"\n\x1b[31my"),
     ],
 )
@@ -163,8 +187,45 @@ def test_help(run: Run) -> None:
         assert command in outcome.out
         text = run(command, "-h").out
         assert text == run(command, "--help").out
-        assert f"Example: {'source <(' if command == 'completion' else ''}ocibridge {command}" in text
-    assert len(COMMANDS) == 11
+        assert f"examples:\n  {'source <(' if command == 'completion' else ''}ocibridge {command}" in text
+        assert text.startswith(f"usage: ocibridge {command} [options]")
+        assert "-q, --quiet" in text
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_help_fits_the_terminal_and_is_never_wider_than_100_columns(
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for argv in (["--help"], *([command, "--help"] for command in COMMANDS), ["mirror", "run", "--help"]):
+        text = run(*argv).out.partition("examples:")[0]
+        assert max(map(len, text.splitlines())) <= min(columns, 100)
+
+
+def test_the_list_of_commands_is_in_groups(run: Run) -> None:
+    text = run("--help").out
+    assert set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)) >= {*COMMANDS, "logout"}
+    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert titles == [*GROUPS, "general options", "examples"]
+
+
+def test_every_example_of_a_help_text_can_be_parsed() -> None:
+    parser = build_parser()
+    found = 0
+    for each in _parsers(parser):
+        for line in re.findall(r"^  (?:source <\()?ocibridge ([^)|\n]*)", each.epilog or "", re.MULTILINE):
+            words = shlex.split(line.partition(" <")[0])
+            assert parser.parse_known_args(words)[1] == [], line
+            found += 1
+    assert found > 20
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _parsers(each)
 
 
 def test_version(run: Run) -> None:

@@ -462,7 +462,7 @@ def test_ending_with_the_first_failure(run: Run, site: Site, monkeypatch: pytest
     assert given == [RunOptions(workers=3, full=True, abort_on_error=True)]
 
 
-def test_help_without_a_command(run: Run) -> None:
-    outcome = run("mirror")
+def test_the_help_lists_the_commands(run: Run) -> None:
+    outcome = run("mirror", "--help")
     assert (outcome.status, outcome.err) == (0, "")
     assert all(f"\n    {name} " in outcome.out for name in ("run", "plan", "check"))

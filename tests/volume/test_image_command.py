@@ -54,7 +54,7 @@ def test_the_push_says_so(run: Run, tmp_path: Path) -> None:
         (["volume", "prepare", "oci:x:v1", "--platform", "amd64"], 2, "is no platform"),
         (["volume", "prepare", "oci:x:v1", "--platform", ","], 2, "one platform at least"),
         (["volume", "prepare", "oci:missing:v1"], 1, "there is no layout"),
-        (["volume", "prepaer"], 2, "invalid choice"),
+        (["volume", "prepaer"], 2, "did you mean prepare?"),
         (["push", "x", "oci:x:v1", "--prefix", "/models"], 2, "is absolute"),
     ],
 )
@@ -73,9 +73,8 @@ def test_what_goes_wrong(
     assert done.err.count("\n") == 1
 
 
-def test_without_a_command_there_is_help(run: Run) -> None:
-    assert "prepare" in run("volume").out
-    assert run("volume").out == run("volume", "--help").out
+def test_the_help_lists_the_commands(run: Run) -> None:
+    assert "\n    prepare " in run("volume", "--help").out
 
 
 def test_an_image_is_no_model(tmp_path: Path) -> None:
