@@ -60,6 +60,8 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.reports import ConvertReport as ConvertReport
     from .operations.reports import CopyReport as CopyReport
     from .operations.reports import InspectReport as InspectReport
+    from .operations.reports import LoginReport as LoginReport
+    from .operations.reports import LogoutReport as LogoutReport
     from .operations.reports import PrepareReport as PrepareReport
     from .operations.reports import PullReport as PullReport
     from .operations.reports import PushReport as PushReport
@@ -106,8 +108,8 @@ _MODULES = {
     "operations.options": "ConvertOptions CopyOptions InspectOptions PullOptions PushOptions VerifyOptions",
     "operations.pull": "pull",
     "operations.push": "push",
-    "operations.reports": "ConvertReport CopyReport InspectReport PrepareReport PullReport PushReport "
-    "RewriteReport VerifyReport",
+    "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport PrepareReport "
+    "PullReport PushReport RewriteReport VerifyReport",
     "operations.verify": "verify",
     "settings": "Limits",
     "stores.memory": "MemoryStore",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, RootModel
 
 from .airgap.inventory import Inventory
 from .airgap.reports import PackReport, UnpackReport
@@ -20,19 +20,30 @@ from .dialects.capabilities import ModelpackConfig
 from .dialects.config import ModelConfig, ModelFacts
 from .dialects.listings import FileListing, Symlinks
 from .mirror.jobs.jobfile import JobFile
-from .mirror.reports import MirrorPlan, MirrorReport
+from .mirror.reports import MirrorPlan, MirrorReport, TagEvent
 from .oci import Document, Index, Manifest
 from .operations.reports import (
     ConvertReport,
     CopyReport,
     InspectReport,
+    LoginReport,
+    LogoutReport,
     PrepareReport,
     PullReport,
     PushReport,
     RewriteReport,
     VerifyReport,
 )
+from .report import ErrorReport
+from .transfer.events import FinishEvent, MessageEvent, PlanEvent, ProgressEvent, StartEvent
 from .volume.reports import VolumeCheckReport, VolumeManifestReport
+
+Events = PlanEvent | StartEvent | ProgressEvent | FinishEvent | MessageEvent | TagEvent
+
+
+class AnyEvent(RootModel[Annotated[Events, Field(discriminator="event")]]):
+    """One line of what `--progress json` prints on standard error."""
+
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
@@ -59,6 +70,10 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "airgap-inventory": Inventory,
     "airgap-pack": PackReport,
     "airgap-unpack": UnpackReport,
+    "login": LoginReport,
+    "logout": LogoutReport,
+    "error": ErrorReport,
+    "event": AnyEvent,
 }
 """Name of the schema, and the type that it describes."""
 

@@ -29,7 +29,7 @@ ALLOWED = {
     "options": {"errors"},
     "settings": set[str](),
     "paths": GROUND,
-    "report": set[str](),
+    "report": {"about"},
     "oci": GROUND | {"paths"},
     "io": GROUND | {"oci", "paths"},
     "model": GROUND | {"io"},

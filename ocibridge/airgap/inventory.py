@@ -14,6 +14,7 @@ from ..errors import FormatError, LimitError, reading
 from ..io.atomic import write_file
 from ..oci import Digest, Document, parse_document
 from ..paths import show
+from ..report import generator, schema_named
 from ..settings import MiB
 from .names import parse_name
 
@@ -47,6 +48,8 @@ class Inventory(Document):
         references: Entries by `HOST/REPOSITORY:TAG` as the sending side names it.
     """
 
+    schema_id: str = schema_named("airgap-inventory")
+    generator: str = generator()
     version: Literal[1] = 1
     references: dict[str, ReferenceInventory] = Field(
         {}, description="by HOST/REPOSITORY:TAG, as the sending side names it"

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..report import Moves, Report
+from ..report import JsonReport, Moves, Report, schema_named
 
 
 class VolumeReport(Report):
@@ -30,9 +30,10 @@ class PackedReference(Report):
     size: int = Field(description="bytes of these")
 
 
-class PackReport(Report):
+class PackReport(JsonReport):
     """Result of `pack`."""
 
+    schema_id: str = schema_named("airgap-pack")
     archive: str = Field(description="path of the archive, also where it is split")
     volumes: list[VolumeReport] = Field(description="its files")
     references: list[PackedReference]
@@ -60,9 +61,10 @@ class UnpackedReference(Report):
         return self.reference if "@" in self.reference else f"{self.reference}@{self.digest}"
 
 
-class UnpackReport(Report):
+class UnpackReport(JsonReport):
     """Result of `unpack`."""
 
+    schema_id: str = schema_named("airgap-unpack")
     archive: str = Field(description="path of the archive, also where it is split")
     target: str
     references: list[UnpackedReference]

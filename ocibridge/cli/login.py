@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..options import fields_of
 from ..stores.registry.options import RegistryOptions
 from . import options
-from .output import printable, result
+from .output import printable
 from .passwords import credentials
+from .running import show
+
+if TYPE_CHECKING:
+    from ..operations.reports import LoginReport, LogoutReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -49,23 +52,28 @@ def run_login(args: argparse.Namespace) -> None:
     username, password = credentials(found.pop("username", None), args.password_stdin, required=True)
     assert username is not None
     assert password is not None
-    proven = login(args.host, username, password, registry=RegistryOptions(**found))
-    if args.json:
-        result(json.dumps({"host": args.host, "username": username, "proven": proven}))
-    elif args.quiet:
-        return
-    elif proven:
-        result(printable(f"logged in to {args.host} as {username}"))
-    else:
-        result(printable(f"stored the login of {username}; {args.host} requires no login, so it could not be checked"))
+    report = login(args.host, username, password, registry=RegistryOptions(**found))
+    show(args, report, _nothing if args.quiet else _logged_in)
+
+
+def _logged_in(report: LoginReport) -> list[str]:
+    if report.proven:
+        return [printable(f"logged in to {report.host} as {report.username}")]
+    text = f"stored the login of {report.username}; {report.host} requires no login, so it could not be checked"
+    return [printable(text)]
 
 
 def run_logout(args: argparse.Namespace) -> None:
     """Log out."""
     from ..operations.login import logout
 
-    removed = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
-    if args.json:
-        result(json.dumps({"host": args.host, "removed": removed}))
-    elif not args.quiet:
-        result(printable(f"{'removed the' if removed else 'there were no'} credentials for {args.host}"))
+    report = logout(args.host, registry=RegistryOptions(registry_config=args.registry_config))
+    show(args, report, _nothing if args.quiet else _logged_out)
+
+
+def _logged_out(report: LogoutReport) -> list[str]:
+    return [printable(f"{'removed the' if report.removed else 'there were no'} credentials for {report.host}")]
+
+
+def _nothing(_: object) -> list[str]:
+    return []

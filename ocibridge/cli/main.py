@@ -15,11 +15,12 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, TextIO
 
-from ..about import __version__
+from ..about import __version__, heading
 from . import completion
-from .output import note, result, say, warn
+from .output import note, result, say, say_as_events, warn
 from .parser import OUTPUT, Parser
 
 _YOUNG = 200_000
@@ -77,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _, extra = parser.parse_known_args(arguments, args)
         if extra:
             args.parser.refuse(extra)
+        say_as_events(getattr(args, "progress", None) == "json")
         if args.wants_version:
             result(f"ocibridge {__version__}")
         elif args.run is None:
@@ -88,11 +90,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(exc.code or DONE)
     except KeyboardInterrupt as exc:
         status = TERMINATED if isinstance(exc, _Terminated) else INTERRUPTED
-        return _fail("--json" in arguments, status, "Interrupted", "interrupted", args.go_on)
+        return _fail(_wants_json(arguments), status, "Interrupted", "interrupted", args.go_on)
     except Exception as exc:  # noqa: BLE001 - the last line of defence; nobody shall see a traceback
-        return _failed(exc, "--json" in arguments, args)
+        return _failed(exc, _wants_json(arguments), args)
     finally:
+        say_as_events(False)
         _on_terminate(before)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether standard error is JSON: the arguments themselves may be what is wrong."""
+    return any(each in ("--json", "--progress=json") for each in arguments) or (
+        ("--progress", "json") in pairwise(arguments)
+    )
 
 
 def _reduce_startup() -> None:
@@ -177,7 +187,7 @@ def _out_of_memory(exc: Exception) -> bool:
 
 def _fail(as_json: bool, status: int, kind: str, message: str, hint: str | None) -> int:
     if as_json:
-        note(json.dumps({"error": {"type": kind, "message": message, "hint": hint}}))
+        note(json.dumps(heading("error") | {"error": {"type": kind, "message": message, "hint": hint}}))
     else:
         say(f"error: {message}" + (f"; {hint}" if hint else ""))
     return status

@@ -229,7 +229,9 @@ def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
     """Says each tag as it is done: as JSON lines where these are asked for."""
     if args.progress != "json" or args.quiet:
         return None
-    return lambda item: note('{"event": "tag", "tag": ' + item.model_dump_json(by_alias=True) + "}")
+    from ..mirror.reports import TagEvent
+
+    return lambda item: note(TagEvent(tag=item).line())
 
 
 def _check_reports(args: argparse.Namespace) -> None:

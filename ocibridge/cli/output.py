@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import Literal
 
 # Controls, and the marks that reorder text: nothing that a registry or an archive says may steer the terminal.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -98,9 +99,23 @@ def _silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(message: str) -> None:
-    """Print one `ocibridge: …` line on standard error."""
-    note(f"ocibridge: {printable(message)}")
+_as_events = False
+
+
+def say_as_events(on: bool) -> None:
+    """Print sentences as events from now on, as `--progress json` wants all of standard error, or as text."""
+    global _as_events
+    _as_events = on
+
+
+def say(message: str, kind: Literal["note", "warning", "summary"] = "note") -> None:
+    """Print one `ocibridge: …` line on standard error, or the event of this kind."""
+    if _as_events:
+        from ..transfer.events import MessageEvent
+
+        note(MessageEvent(event=kind, text=message).line())
+    else:
+        note(f"ocibridge: {'warning: ' if kind == 'warning' else ''}{printable(message)}")
 
 
 def note(line: str) -> None:
@@ -118,7 +133,7 @@ def losses(found: Iterable[str]) -> None:
 def warn(warnings: Iterable[str]) -> None:
     """Print the warnings of a report on standard error."""
     for warning in warnings:
-        say(f"warning: {warning}")
+        say(warning, "warning")
 
 
 def number(count: int, noun: str) -> str:

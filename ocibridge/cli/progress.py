@@ -7,7 +7,6 @@ The workers only count; a thread of its own looks at the counts now and then: wa
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import threading
@@ -18,6 +17,7 @@ from typing import TextIO
 
 from ..errors import human_size
 from ..transfer import Progress, Task
+from ..transfer.events import Event, FinishEvent, MessageEvent, PlanEvent, ProgressEvent, StartEvent
 from .counts import Counts
 from .output import human_time, printable
 
@@ -97,42 +97,43 @@ class PlainLines(Lines):
 
 
 class JsonLines(Lines):
-    """One JSON object a line: `plan`, `start`, `progress` and `finish` events."""
+    """One JSON object a line, see `ocibridge.transfer.events`."""
 
     def plan(self, phase: str, tasks: int, size: int) -> None:
         """See `Progress`."""
         super().plan(phase, tasks, size)
-        self._event("plan", phase=phase, tasks=tasks, size=size)
+        self._event(PlanEvent(phase=phase, tasks=tasks, size=size))
 
     def start(self, task: Task) -> None:
         """See `Progress`."""
         super().start(task)
-        self._event("start", phase=task.phase, label=task.label, size=task.size)
+        self._event(StartEvent(phase=task.phase, label=task.label, size=task.size))
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
         super().finish(task, outcome)
-        self._event("finish", phase=task.phase, label=task.label, size=task.size, outcome=outcome)
+        self._event(FinishEvent(phase=task.phase, label=task.label, size=task.size, outcome=outcome))
 
     def note(self, text: str) -> None:
         """See `Counts`."""
-        self._event("note", text=text)
+        self._event(MessageEvent(event="note", text=text))
 
     def tick(self) -> None:
         """See `Lines`."""
         now = self.snapshot()
         self._event(
-            "progress",
-            phase=now.phase,
-            tasks=now.tasks,
-            finished=now.finished,
-            size=now.size,
-            done=now.done,
-            rate=round(now.rate),
+            ProgressEvent(
+                phase=now.phase,
+                tasks=now.tasks,
+                finished=now.finished,
+                size=now.size,
+                done=now.done,
+                rate=round(now.rate),
+            )
         )
 
-    def _event(self, event: str, **fields: object) -> None:
-        self._write(json.dumps({"event": event, **fields}))
+    def _event(self, event: Event) -> None:
+        self._write(event.line())
 
 
 @contextmanager

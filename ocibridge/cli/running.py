@@ -62,7 +62,7 @@ def perform(
         text = f"{summary(report)}, in {human_time(time.monotonic() - started)}"
     show(args, report, lines, "" if at_the_end else text)
     if at_the_end and text:
-        say(text)
+        say(text, "summary")
     return report
 
 
@@ -81,5 +81,5 @@ def show(args: argparse.Namespace, report: R, lines: Callable[[R], Iterable[str]
     if isinstance(report, Warned):
         warn(report.warnings)
     if summary:
-        say(summary)
+        say(summary, "summary")
     results(lines(report))

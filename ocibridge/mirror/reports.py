@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, WrapValidator
 
-from ..report import Moves, Report
+from ..report import Failure as Failure
+from ..report import JsonReport, Moves, Report, schema_named
+from ..transfer.events import Event
 from .items import ItemList
 
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
@@ -28,7 +30,7 @@ Items = Annotated[Sequence[Item], WrapValidator(_stored)]
 """A list, or an `ItemList`, which stays one."""
 
 
-class ItemReport(Report):
+class ItemReport(JsonReport):
     """Base of reports with `items`, which may be too many to be in memory."""
 
     def json_pieces(self, indent: int | None = 2) -> Iterator[str]:
@@ -73,20 +75,6 @@ class PlannedItem(Report):
     moves: Moves = Moves()
 
 
-class Failure(Report):
-    """An error.
-
-    Attributes:
-        type: Name of the error's class.
-        message: One sentence.
-        hint: What to do next.
-    """
-
-    type: str
-    message: str
-    hint: str | None = None
-
-
 class MirrorPlan(ItemReport):
     """Plan of a run.
 
@@ -100,6 +88,7 @@ class MirrorPlan(ItemReport):
         counts: Number of items by action.
     """
 
+    schema_id: str = schema_named("mirror-plan")
     version: Literal[1] = 1
     job: str
     job_digest: str
@@ -145,6 +134,13 @@ class MirrorItem(Report):
     seconds: float = 0.0
 
 
+class TagEvent(Event):
+    """A tag is done, well or not."""
+
+    event: Literal["tag"] = "tag"
+    tag: MirrorItem
+
+
 class MirrorReport(ItemReport):
     """Report of a run.
 
@@ -163,6 +159,7 @@ class MirrorReport(ItemReport):
         warnings: What the user should know.
     """
 
+    schema_id: str = schema_named("mirror-report")
     job: str
     job_digest: str
     started: str

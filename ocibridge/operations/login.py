@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..oci.reference import is_host
 from ..paths import show
+from .reports import LoginReport, LogoutReport
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -51,7 +52,7 @@ def _option(scheme: str, host: str) -> str:
     return " --no-plain-http" if scheme == "https" and loopback else ""
 
 
-def login(host: str, username: str, password: str, *, registry: RegistryOptions | None = None) -> bool:
+def login(host: str, username: str, password: str, *, registry: RegistryOptions | None = None) -> LoginReport:
     """Prove credentials against a registry, then store them.
 
     Args:
@@ -61,7 +62,7 @@ def login(host: str, username: str, password: str, *, registry: RegistryOptions 
         registry: TLS, and which file to store in.
 
     Returns:
-        True if the registry required them; one that needs no login has proven nothing.
+        Whether the registry required them; one that needs no login has proven nothing.
 
     Raises:
         UsageError: the host is none; see `check_host`.
@@ -71,10 +72,11 @@ def login(host: str, username: str, password: str, *, registry: RegistryOptions 
     check_host(host, "login")
     from ..stores import registry as registries
 
-    return registries.login(host, username, password, registry).proven
+    proven = registries.login(host, username, password, registry).proven
+    return LoginReport(host=host, username=username, proven=proven)
 
 
-def logout(host: str, *, registry: RegistryOptions | None = None) -> bool:
+def logout(host: str, *, registry: RegistryOptions | None = None) -> LogoutReport:
     """Forget the credentials for a registry.
 
     Returns:
@@ -86,4 +88,5 @@ def logout(host: str, *, registry: RegistryOptions | None = None) -> bool:
     check_host(host, "logout")
     from ..stores import registry as registries
 
-    return registries.logout(host, registry or registries.RegistryOptions())
+    removed = registries.logout(host, registry or registries.RegistryOptions())
+    return LogoutReport(host=host, removed=removed)

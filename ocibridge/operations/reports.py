@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..report import Moves, Report
+from ..report import JsonReport, Moves, Report, Time, schema_named
 
 if TYPE_CHECKING:
     from ..model import FileEntry, Model, ModelFile, ModelInfo
@@ -34,9 +34,10 @@ class AlsoReport(Report):
     digest: Digest = Field(description="digest of its manifest")
 
 
-class PushReport(Report):
+class PushReport(JsonReport):
     """Result of `push`."""
 
+    schema_id: str = schema_named("push")
     reference: str = Field(description="pinned reference, …@sha256:…")
     digest: Digest = Field(description="digest of the manifest")
     tag: str | None
@@ -72,9 +73,10 @@ def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
     ]
 
 
-class PullReport(Report):
+class PullReport(JsonReport):
     """Result of `pull`."""
 
+    schema_id: str = schema_named("pull")
     reference: str = Field(description="pinned reference of what was pulled")
     digest: Digest
     identity: str | None = Field(description="identity of what was written, proven from its bytes")
@@ -97,9 +99,10 @@ class PlatformReport(Report):
     digest: Digest = Field(description="digest of its manifest")
 
 
-class PrepareReport(Report):
+class PrepareReport(JsonReport):
     """Result of `volume prepare`."""
 
+    schema_id: str = schema_named("volume-prepare")
     source: str = Field(description="pinned reference of the artifact")
     reference: str = Field(description="pinned reference of the image: what a pod mounts")
     digest: Digest = Field(description="digest of the index")
@@ -109,9 +112,10 @@ class PrepareReport(Report):
     warnings: list[str]
 
 
-class ConvertReport(Report):
+class ConvertReport(JsonReport):
     """Result of `convert`."""
 
+    schema_id: str = schema_named("convert")
     source: str = Field(description="pinned reference, or path, of what was read")
     source_dialect: str | None = Field(description="null if the source was a path")
     reference: str = Field(description="pinned reference of what was written")
@@ -132,7 +136,7 @@ class CopiedCompanion(Report):
     digest: Digest = Field(description="digest of its manifest")
 
 
-class Copied(Report):
+class Copied(JsonReport):
     """Counts of a copy."""
 
     source: str = Field(description="pinned reference of what was copied")
@@ -145,15 +149,17 @@ class Copied(Report):
 class CopyReport(Moves, Copied):
     """Result of `copy`."""
 
+    schema_id: str = schema_named("copy")
     referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
     tags: list[str] = Field(description="tags that lead to something of it at the target")
     companions: list[CopiedCompanion] = Field([], description="copied companions")
     warnings: list[str]
 
 
-class RewriteReport(Report):
+class RewriteReport(JsonReport):
     """Result of `convert` from a path to a path."""
 
+    schema_id: str = schema_named("rewrite")
     source: str
     source_format: str
     source_identity: str | None
@@ -167,9 +173,10 @@ class RewriteReport(Report):
     warnings: list[str]
 
 
-class VerifyReport(Report):
+class VerifyReport(JsonReport):
     """Result of `verify`; there is one only where everything held."""
 
+    schema_id: str = schema_named("verify")
     subject: str
     identity: str | None
     digest: Digest | None = None
@@ -178,6 +185,23 @@ class VerifyReport(Report):
     linked: int = Field(0, description="files that are only linked, and were not checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = Field([])
+
+
+class LoginReport(JsonReport):
+    """Result of `login`."""
+
+    schema_id: str = schema_named("login")
+    host: str
+    username: str
+    proven: bool = Field(description="whether the registry checked the credentials; one that needs no login has not")
+
+
+class LogoutReport(JsonReport):
+    """Result of `logout`."""
+
+    schema_id: str = schema_named("logout")
+    host: str
+    removed: bool = Field(description="whether there were credentials")
 
 
 class FileReport(Report):
@@ -215,7 +239,7 @@ class InfoReport(Report):
     licenses: list[str] = Field([])
     doc_url: str | None = Field(None, alias="docURL")
     source_url: str | None = Field(None, alias="sourceURL")
-    created_at: str | None = None
+    created_at: Time | None = None
     architecture: str | None = None
     format: str | None = None
     param_size: str | None = None
@@ -223,9 +247,10 @@ class InfoReport(Report):
     quantization: str | None = None
 
 
-class InspectReport(Report):
+class InspectReport(JsonReport):
     """Result of `inspect`. `digest`, `dialect`, `layers` and `annotations` are those of an artifact only."""
 
+    schema_id: str = schema_named("inspect")
     subject: str = Field(description="the path, or the pinned reference")
     kind: Literal["path", "artifact"]
     format: str | None
@@ -244,7 +269,6 @@ class InspectReport(Report):
 def info_report(info: ModelInfo) -> InfoReport:
     """`ModelInfo` as a report."""
     values = {each.name: getattr(info, each.name) for each in fields(info)}
-    values["created_at"] = info.created_at.isoformat() if info.created_at else None
     return InfoReport.model_validate({**values, "authors": list(info.authors), "licenses": list(info.licenses)})
 
 

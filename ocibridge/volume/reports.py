@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..oci import Digest
-from ..report import Report
+from ..report import JsonReport, Report, schema_named
 from .options import Kind
 
 Verdict = Literal["mounts", "empty", "wrong", "refused"]
@@ -65,9 +65,10 @@ class CompanionImage(Report):
     runtimes: list[Prediction]
 
 
-class VolumeCheckReport(Report):
+class VolumeCheckReport(JsonReport):
     """Result of `volume check`."""
 
+    schema_id: str = schema_named("volume-check")
     subject: str = Field(description="pinned reference")
     kind: str = Field(description="kind of the artifact, in a few words")
     ok: bool = Field(description="whether a pod that names it sees the model, with each of the runtimes")
@@ -76,9 +77,10 @@ class VolumeCheckReport(Report):
     warnings: list[str]
 
 
-class VolumeManifestReport(Report):
+class VolumeManifestReport(JsonReport):
     """Result of `volume manifest`."""
 
+    schema_id: str = schema_named("volume-manifest")
     subject: str = Field(description="pinned reference of the artifact")
     image: str = Field(description="pinned reference that the pods name")
     kind: Kind

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ocibridge.about import heading
 from ocibridge.cli.inspect import described
 from ocibridge.cli.push import summary
 from ocibridge.errors import AuthenticationError
@@ -17,6 +18,8 @@ from ocibridge.operations.reports import (
     FileReport,
     InfoReport,
     InspectReport,
+    LoginReport,
+    LogoutReport,
     PullReport,
     PushedLayer,
     PushReport,
@@ -154,22 +157,23 @@ def test_login_and_logout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         (False, ["--json"], None),
     ):
 
-        def login(*args: object, _proven: bool = proven, **_: object) -> bool:
+        def login(*args: object, _proven: bool = proven, **_: object) -> LoginReport:
             given.append(args)
-            return _proven
+            return LoginReport(host="r.example", username="me", proven=_proven)
 
         monkeypatch.setattr("ocibridge.operations.login.login", login)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"secret\n")))
         outcome = run("login", "r.example", "-u", "me", "--password-stdin", *extra)
         assert outcome.status == 0
-        told = {"host": "r.example", "username": "me", "proven": proven}
+        told = heading("login") | {"host": "r.example", "username": "me", "proven": proven}
         assert outcome.out == printed or json.loads(outcome.out) == told
     assert given == [("r.example", "me", "secret")] * 4
 
     for removed, sentence in ((True, "removed the credentials for r.example\n"), (False, "there were no credentials")):
-        monkeypatch.setattr("ocibridge.operations.login.logout", lambda *_, _answer=removed, **__: _answer)
+        report = LogoutReport(host="r.example", removed=removed)
+        monkeypatch.setattr("ocibridge.operations.login.logout", lambda *_, _report=report, **__: _report)
         assert run("logout", "r.example").out.startswith(sentence)
-        assert json.loads(run("logout", "r.example", "--json").out) == {"host": "r.example", "removed": removed}
+        assert json.loads(run("logout", "r.example", "--json").out) == json.loads(report.to_json())
 
 
 def test_a_refused_login_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -427,7 +427,8 @@ def test_interrupted_in_the_middle_and_going_on(
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (status, "")
-    assert err.endswith(GO_ON)
+    error = {"type": "Interrupted", "message": "interrupted", "hint": "run the same command again to resume"}
+    assert json.loads(err.splitlines()[-1])["error"] == error
     assert site.there == ["v1", "v2"]
     site.job()
     report = json.loads(run("mirror", "run", path, "--json").out)

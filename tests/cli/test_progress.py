@@ -9,10 +9,14 @@ import json
 import logging
 import sys
 import threading
+import time
+from datetime import datetime
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from ocibridge.about import USER_AGENT
 from ocibridge.cli.bars import Bars
 from ocibridge.cli.counts import Counts
 from ocibridge.cli.progress import JsonLines, PlainLines, shown
@@ -139,13 +143,21 @@ def test_nothing_to_do_starts_no_thread() -> None:
     lines.close()
 
 
+def event(line: str) -> dict[str, Any]:
+    """An event without what all of them have."""
+    found: dict[str, Any] = json.loads(line)
+    assert (found.pop("$schema"), found.pop("generator")) == ("urn:ocibridge:schema:event", USER_AGENT)
+    assert abs(datetime.fromisoformat(found.pop("time").replace("Z", "+00:00")).timestamp() - time.time()) < 60
+    return found
+
+
 def test_json_lines() -> None:
     out, clock = io.StringIO(), Clock()
     lines = JsonLines(out, 1e6, clock)
     play(lines, clock)
     lines.tick()
     lines.close()
-    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    events = [event(line) for line in out.getvalue().splitlines()]
     assert [each["event"] for each in events] == ["plan", "plan", "finish", "start", "start", "finish", "progress"]
     assert events[2] == {
         "event": "finish", "phase": "uploading", "label": "old.bin", "size": 99 * MiB, "outcome": "skipped",
@@ -226,18 +238,20 @@ def test_the_mode_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ("mode", "expected"),
     [
         ("plain", "ocibridge: r.example has sent nothing for 10 s\n"),
-        ("json", '{"event": "note", "text": "r.example has sent nothing for 10 s"}\n'),
+        ("json", {"event": "note", "text": "r.example has sent nothing for 10 s"}),
         ("none", ""),
     ],
+    ids=["plain", "json", "none"],
 )
 def test_what_the_package_warns_of_is_shown_while_something_runs(
-    mode: str, expected: str, capsys: pytest.CaptureFixture[str]
+    mode: str, expected: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = logging.getLogger("ocibridge")
     with shown(argparse.Namespace(quiet=False, json=False, progress=mode)):
         log.warning("%s has sent nothing for %.0f s", "r.example", 10.0)
     log.warning("nobody watches any more")
-    assert capsys.readouterr().err == expected
+    err = capsys.readouterr().err
+    assert (event(err) if mode == "json" else err) == expected
 
 
 def test_bars_leave_notes_above_them() -> None:
