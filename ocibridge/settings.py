@@ -103,7 +103,7 @@ folder a layer: docker's graph driver ends at 128, and some are left for the lay
 
 
 def debug() -> bool:
-    """Return whether `OCIBRIDGE_DEBUG` enables tracebacks."""
+    """Return whether `OCIBRIDGE_DEBUG` asks for what `--debug` does."""
     return os.environ.get("OCIBRIDGE_DEBUG", "0") not in ("", "0")
 
 

@@ -7,8 +7,7 @@ import os
 from dataclasses import dataclass
 
 from ..operations.options import BelongingOptions, TransferOptions
-from ..operations.values import parse_size
-from ..options import option
+from ..options import option, parse_size
 
 GROUP = "many references in one archive, for the other side of an air gap"
 

@@ -69,7 +69,7 @@ class Bars(Counts):
 
     def note(self, text: str) -> None:
         """See `Counts`."""
-        self._live.console.print(Text(f"ocibridge: {printable(text)}"))
+        self._live.console.print(Text(f"ocibridge: {printable(text)}"), soft_wrap=True)
 
     def close(self) -> None:
         """Clear the screen."""

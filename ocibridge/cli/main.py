@@ -18,6 +18,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, TextIO
 
+from .. import settings
 from ..about import __version__, heading
 from . import completion
 from .output import note, result, say, say_as_events, warn
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _reduce_startup()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    args = argparse.Namespace(go_on=None, parallel=None)
+    args = argparse.Namespace(go_on=None, parallel=None, verbose=False, debug=False)
     before = _on_terminate(_terminated)
     try:
         if completion.is_requested():
@@ -84,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif args.run is None:
             parser.print_help()
         else:
-            args.run(args)
+            _run(args)
         return DONE
     except SystemExit as exc:  # argparse after --help, or a reader that went away
         return int(exc.code or DONE)
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = TERMINATED if isinstance(exc, _Terminated) else INTERRUPTED
         return _fail(_wants_json(arguments), status, "Interrupted", "interrupted", args.go_on)
     except Exception as exc:  # noqa: BLE001 - the last line of defence; nobody shall see a traceback
-        return _failed(exc, _wants_json(arguments), args)
+        return _failed(exc, _wants_json(arguments), args, settings.debug() or "--debug" in arguments)
     finally:
         say_as_events(False)
         _on_terminate(before)
@@ -103,6 +104,19 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     return any(each in ("--json", "--progress=json") for each in arguments) or (
         ("--progress", "json") in pairwise(arguments)
     )
+
+
+def _run(args: argparse.Namespace) -> None:
+    """Run the command, and say what is logged meanwhile where that is asked for."""
+    if not (args.verbose or args.debug or settings.debug()):
+        args.run(args)
+        return
+    import logging
+
+    from .notes import noting
+
+    with noting(logging.DEBUG):
+        args.run(args)
 
 
 def _reduce_startup() -> None:
@@ -153,10 +167,10 @@ def _on_terminate(handler: Any) -> Any:
     return before
 
 
-def _failed(exc: Exception, as_json: bool, args: argparse.Namespace) -> int:
-    from .. import errors, settings
+def _failed(exc: Exception, as_json: bool, args: argparse.Namespace, debug: bool) -> int:
+    from .. import errors
 
-    if settings.debug():
+    if debug:
         import traceback
 
         traceback.print_exception(exc)
@@ -173,7 +187,7 @@ def _failed(exc: Exception, as_json: bool, args: argparse.Namespace) -> int:
         FAILED,
         type(exc).__name__,
         f"this should not happen: {type(exc).__name__}{reason}",
-        "please report it with the output of the same command under OCIBRIDGE_DEBUG=1",
+        "please report it with the output of the same command with --debug",
     )
 
 

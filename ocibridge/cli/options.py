@@ -152,6 +152,8 @@ def _add_output(parser: Parser, json: bool) -> None:
     if json:
         group.add_argument("--json", action="store_true", help="print one JSON object, and errors as JSON, too")
     group.add_argument("-q", "--quiet", action="store_true", help="print the result alone: no progress, no summary")
+    group.add_argument("-v", "--verbose", action="store_true", help="print a line for each request, without secrets")
+    group.add_argument("--debug", action="store_true", help="the same, and the traceback of an error")
 
 
 def given(args: argparse.Namespace, options: Iterable[Option], prefix: str = "") -> dict[str, Any]:

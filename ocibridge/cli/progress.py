@@ -147,29 +147,14 @@ def shown(args: argparse.Namespace) -> Iterator[Progress]:
     if mode == "none" or sys.stderr is None:
         yield Progress()
         return
+    from .notes import shown_by
+
     progress = _watching(mode)
-    with _noting(progress):
+    with shown_by(progress.note):
         try:
             yield progress
         finally:
             progress.close()
-
-
-@contextmanager
-def _noting(progress: Counts) -> Iterator[None]:
-    """Show what the package logs while the block runs."""
-    import logging
-
-    class NoteHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            progress.note(record.getMessage())
-
-    notes, log = NoteHandler(logging.WARNING), logging.getLogger("ocibridge")
-    log.addHandler(notes)
-    try:
-        yield
-    finally:
-        log.removeHandler(notes)
 
 
 def _watching(mode: str) -> Counts:

@@ -193,4 +193,11 @@ def other_side(source: Reference, target: Reference, registry: RegistryOptions |
         return registry
     from ..stores.registry import RegistryOptions
 
-    return RegistryOptions(limits=registry.limits, retries=registry.retries, registry_config=registry.registry_config)
+    return RegistryOptions(
+        limits=registry.limits,
+        retries=registry.retries,
+        timeouts=registry.timeouts,
+        bandwidth=registry.bandwidth,
+        registry_config=registry.registry_config,
+        per_host=registry.per_host,
+    )

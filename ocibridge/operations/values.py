@@ -8,15 +8,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
 from ..errors import UsageError
-from ..paths import show
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
-
-
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?([kKMGTP]i?B|B|)", re.ASCII)
-_POWERS = "KMGTP"
 
 
 def annotation(text: str) -> tuple[str, str]:
@@ -77,24 +72,3 @@ def names(text: str) -> list[str]:
         ['linux/amd64', 'linux/arm64']
     """
     return [word for word in text.split(",") if word]
-
-
-def parse_size(text: str) -> int:
-    """Bytes: a number with `KiB`, `MiB`, `GiB`, `TiB` or `PiB` (powers of 1024), `KB`, `MB`… (of 1000), `B` or nothing.
-
-    Example:
-        >>> parse_size("1.5GiB")
-        1610612736
-
-    Raises:
-        ValueError: it is no size.
-    """
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{show(text)} is no size; write for example 500MB, 50MiB or 4GiB")
-    number, unit = found[1], found[2].upper()
-    factor: int = 1
-    if unit not in ("", "B"):
-        factor = (1024 if "I" in unit else 1000) ** (_POWERS.index(unit[0]) + 1)
-    # Whole numbers stay exact.
-    return int(float(number) * factor) if "." in number else int(number) * factor

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ..errors import UsageError
+from ..io.bucket import TokenBucket
 from .workers import Cancelled
 
 
@@ -30,13 +30,9 @@ class Throttle:
     def __init__(
         self, rate: float, stopped: threading.Event | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if rate < 1:
-            raise UsageError(f"a bandwidth of {rate:g} bytes per second lets nothing pass", hint="choose a larger one")
-        self.rate = rate
+        self._bucket = TokenBucket(rate, clock)
         self._stopped = stopped or threading.Event()
         self._clock = clock
-        self._lock = threading.Lock()
-        self._until = clock() - 1.0
 
     def take(self, count: int) -> None:
         """Wait until `count` bytes may pass; threads are served in order.
@@ -51,10 +47,7 @@ class Throttle:
             raise Cancelled
         if count <= 0:
             return
-        with self._lock:
-            now = self._clock()
-            self._until = max(self._until, now - 1.0) + count / self.rate
-            due = self._until
+        due = self._clock() + self._bucket.reserve(count)
         while (left := due - self._clock()) > 0:
             if self._stopped.wait(left):
                 raise Cancelled

@@ -14,12 +14,11 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from ocibridge.errors import SourceError
-from ocibridge.mirror.jobs.amounts import parse_rate
 from ocibridge.mirror.jobs.job import Job
 from ocibridge.mirror.jobs.jobfile import Prune
 from ocibridge.mirror.jobs.places import RegistryPlace
 from ocibridge.oci import LayoutReference, RegistryReference
-from ocibridge.operations.values import parse_size
+from ocibridge.options import parse_rate, parse_size
 from ocibridge.stores.registry.options import RateLimits, RegistryOptions
 
 from .jobs import SYNC, entry, load

@@ -27,9 +27,8 @@ from ...errors import OcibridgeError
 from ...model import Role
 from ...oci import RegistryReference, parse_reference
 from ...operations.companions import companion_names
-from ...operations.values import parse_size
+from ...options import parse_rate, parse_size
 from ...paths import show
-from .amounts import parse_rate
 from .complaints import JobSection, OneOf, complaint
 from .schedule import parse_cron, parse_duration
 from .semver import MAX_RANGE, Range

@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 import httpx
 
 from ...errors import StoreError, UsageError
+from ...io.bucket import TokenBucket
 from ...settings import KiB
 from .auth import Authenticator
 from .credentials import CredentialSources
@@ -87,6 +88,8 @@ class Host:
         self.backoff = Backoff()
         limits = options.rate_limits
         self.limiter = RequestLimiter(limits, self.backoff, permits) if limits.limited else None
+        self._bucket = TokenBucket(options.bandwidth) if options.bandwidth else None
+        self._limit = self._pass if self._bucket else None
         self.read_ahead = threading.Semaphore(READ_AHEAD)
         self._lock = threading.Lock()
         self._scheme_lock = threading.Lock()
@@ -138,7 +141,9 @@ class Host:
         origin = origin_of(url)
         with self._lock:
             if origin not in self._clients:
-                self._clients[origin] = new_client(self.options, url, self.is_own(url), self._connections)
+                self._clients[origin] = new_client(
+                    self.options, url, self.is_own(url), self._connections, limit=self._limit
+                )
             return self._clients[origin]
 
     def timeout(self, method: str) -> dict[str, float | None]:
@@ -210,6 +215,12 @@ class Host:
                     self.base = str(self.origin).rstrip("/")
                     self.auth.moved(self.origin)
             return self.is_own(url.copy_with(scheme="https"))
+
+    def _pass(self, count: int) -> None:
+        """Wait until so many bytes may pass."""
+        assert self._bucket is not None
+        if wait := self._bucket.reserve(count):
+            self.backoff.wait(wait)
 
     def _responds_over_tls(self) -> bool:
         url = httpx.URL(f"https://{self.name}/v2/")

@@ -31,10 +31,11 @@ class Hosts:
         self._lock = threading.Lock()
 
     def get(self, name: str, options: RegistryOptions) -> Host:
-        """The one `Host` of this name and these options."""
+        """The one `Host` of this name and these options; see `RegistryOptions.per_host`."""
         from .host import Host
         from .limits import Permits
 
+        options = options.for_host(name)
         with self._lock:
             key = (name, options)
             if key not in self._hosts:

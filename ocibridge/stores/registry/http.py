@@ -191,8 +191,10 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
             url = (_url_of(problem) if isinstance(problem, httpx.RequestError) else None) or host.origin
             if not host.is_own(url):
                 name, responded = url.netloc.decode("ascii", "replace"), False
-            return error_from_exception(name, call.owner, call.what, problem, responded, tries, proxy_for(url))
-        proxy = proxy_for(problem.url) if problem.status_code == 407 else None
+            return error_from_exception(
+                name, call.owner, call.what, problem, responded, tries, proxy_for(url, host.options.proxy)
+            )
+        proxy = proxy_for(problem.url, host.options.proxy) if problem.status_code == 407 else None
         if proxy is not None:
             return proxy_refused(call.owner, proxy, "status 407, wrong credentials or none")
         error = error_from_response(host.name, call.owner, call.what, problem)

@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...options import Options, option
-from ...settings import DEFAULT_LIMITS, Limits
+from ...options import Options, option, parse_rate
+from ...settings import DEFAULT_LIMITS, KiB, Limits
 
 if TYPE_CHECKING:
     import httpx
 
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 _HUB_API = "registry-1.docker.io"
-_GROUP = "registry"
+_GROUP, _TRANSFER = "registry", "transfer"
+_LEAST_BANDWIDTH = 16 * KiB
+"""Bytes a second; what is slower runs into the timeouts of registries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,32 @@ class Timeouts:
     write: float = 60.0
     rate: int = 256
     window: float = 60.0
+
+
+def _retries(text: str) -> Retry:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3):
+        raise ValueError(f"{text!r} is no whole number of 0 or more")
+    tries = int(text) + 1
+    return Retry(attempts=tries, unreachable=min(tries, Retry().unreachable))
+
+
+def _timeouts(text: str) -> Timeouts:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 86_400:
+        raise ValueError(f"{text!r} is no number of seconds between 0.1 and 86400")
+    usual = Timeouts()
+    # A registry that hashes a whole blob gets as much more time as by default.
+    commit = seconds * usual.commit / usual.read
+    return Timeouts(connect=min(seconds, usual.connect), read=seconds, commit=commit, write=seconds)
+
+
+def _proxy(text: str) -> str:
+    if "@" in text:
+        raise ValueError("a proxy with a password is for HTTPS_PROXY and HTTP_PROXY, where nobody else reads it")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +144,9 @@ class RegistryOptions(Options):
         retries: See `Retry`.
         timeouts: See `Timeouts`.
         rate_limits: See `RateLimits`.
+        bandwidth: Bytes per second to and from the host, over all connections; None does not limit them.
+        proxy: Address of the proxy to use instead of the one that the environment names; an empty one is none at all.
+        per_host: Options by registry host. Each stands in where these options have their default.
         transport: Transport for every request: any `httpx.BaseTransport`, such as
             `httpx.MockTransport`. It is responsible for proxies and TLS.
     """
@@ -141,11 +172,55 @@ class RegistryOptions(Options):
         None, help="user name, instead of stored credentials", metavar="USER", short="-u", group=_GROUP
     )
     password: str | None = field(default=None, repr=False)
+    proxy: str | None = option(
+        None,
+        help="proxy to use, instead of HTTPS_PROXY or HTTP_PROXY; '' is none at all",
+        metavar="URL",
+        parse=_proxy,
+        group=_GROUP,
+    )
+    bandwidth: int | None = option(
+        None,
+        help="bytes a second to and from each registry, such as 50MiB (default: no limit)",
+        metavar="RATE",
+        parse=parse_rate,
+        group=_TRANSFER,
+    )
+    retries: Retry = option(
+        Retry(),
+        help="how often a request that fails is sent again while nothing more arrives (default: 4)",
+        metavar="N",
+        parse=_retries,
+        group=_TRANSFER,
+    )
+    timeouts: Timeouts = option(
+        Timeouts(),
+        help="seconds without a byte after which a request has failed (default: 60)",
+        metavar="SECONDS",
+        flag="--timeout",
+        parse=_timeouts,
+        group=_TRANSFER,
+    )
     limits: Limits = DEFAULT_LIMITS
-    retries: Retry = Retry()
-    timeouts: Timeouts = Timeouts()
     rate_limits: RateLimits = RateLimits()
     transport: httpx.BaseTransport | None = None
+    per_host: tuple[tuple[str, RegistryOptions], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bandwidth is not None and self.bandwidth < _LEAST_BANDWIDTH:
+            raise UsageError(
+                f"a bandwidth of {self.bandwidth} bytes per second is less than registries wait for",
+                hint="give at least 16KiB",
+            )
+
+    def for_host(self, host: str) -> RegistryOptions:
+        """The options for a host: these, with what `per_host` says of it where these have a default."""
+        known = dict(self.per_host).get(host.lower())
+        if known is None:
+            return self
+        names = [each.name for each in fields(self) if getattr(self, each.name) == each.default]
+        return replace(self, **{name: getattr(known, name) for name in names}, per_host=())
 
 
 def is_local(hostname: str) -> bool:
@@ -173,6 +248,7 @@ def base_url(host: str, options: RegistryOptions | None = None) -> str:
     """The address of a registry host's API, such as `https://registry-1.docker.io` for `docker.io`."""
     address = _HUB_API if host in DOCKER_HUB else host
     hostname = address[: address.rindex("]") + 1] if "]" in address else address.partition(":")[0]
+    options = options.for_host(host) if options else None
     plain = options.plain_http if options else None
     if plain is None:
         tls = options is not None and (options.insecure or options.ca_file or options.cert_file)

@@ -52,10 +52,14 @@ class Proxy:
         )
 
 
-def proxy_for(url: httpx.URL) -> Proxy | None:
-    """The proxy that the environment names for an address.
+def proxy_for(url: httpx.URL, given: str | None = None) -> Proxy | None:
+    """The proxy for an address: the one of the options, else the one that the environment names.
 
     As in Go's net/http, which other registry clients use, there is none for this machine itself.
+
+    Args:
+        url: The address.
+        given: The proxy of the options; an empty one is none at all.
 
     Raises:
         NetworkError: what the environment names cannot be used.
@@ -65,10 +69,10 @@ def proxy_for(url: httpx.URL) -> Proxy | None:
     from requests.utils import get_environ_proxies, select_proxy  # comes with oras; httpx keeps its own to itself
 
     address = str(url.copy_with(userinfo=b"", query=None, fragment=None))
-    text = select_proxy(address, get_environ_proxies(address))
+    text = select_proxy(address, get_environ_proxies(address)) if given is None else given
     if not text:
         return None
-    variable = proxy_variable(url.scheme)
+    variable = proxy_variable(url.scheme) if given is None else "--proxy"
     text = text if "://" in text else f"http://{text}"
     scheme = text.partition("://")[0]
     try:

@@ -24,6 +24,7 @@ import httpx
 
 from ...errors import UsageError, reading
 from ...settings import KiB, MiB
+from .metering import Limit, MeteredTransport, log
 from .options import RegistryOptions
 from .proxies import Proxy, proxy_for
 
@@ -293,7 +294,12 @@ def _socks_errors() -> Iterator[None]:
 
 
 def new_client(
-    options: RegistryOptions, url: httpx.URL, own: bool, connections: Connections, verify: bool = True
+    options: RegistryOptions,
+    url: httpx.URL,
+    own: bool,
+    connections: Connections,
+    verify: bool = True,
+    limit: Limit | None = None,
 ) -> httpx.Client:
     """The client for one origin.
 
@@ -303,6 +309,7 @@ def new_client(
         own: Whether it is the registry, and not a host that the registry sends us to.
         connections: Where its connections are counted.
         verify: False accepts any certificate whatever the options say.
+        limit: Waits where there is a limit of bandwidth.
 
     Raises:
         UsageError: the certificate files cannot be used.
@@ -311,11 +318,13 @@ def new_client(
     """
     transport = options.transport
     if transport is None:
-        proxy = proxy_for(url)
+        proxy = proxy_for(url, options.proxy)
         # Reading the machine's authorities takes longer than a small pull; plain HTTP needs none.
         tls = url.scheme == "https" or (proxy is not None and proxy.is_tls)
         context = _tls(options, own, verify) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         transport = Transport(context, connections, proxy)
+    if limit is not None or log.isEnabledFor(logging.DEBUG):
+        transport = MeteredTransport(transport, limit, options.bandwidth or 0)
     _keep_secrets_out_of_logs()
     cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
     return httpx.Client(transport=transport, cookies=cookies, trust_env=False)
