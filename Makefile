@@ -54,7 +54,7 @@ interop: $(VENV)/.tools ## Exchange artifacts with other tools (skopeo, and wher
 	@sh tests/tools/get_mlsteam_sdk.sh
 	$(PYTEST) -m interop tests/interop $(ARGS)
 
-runtimes: $(VENV)/.tools ## Mount what is published in containerd and podman, build the container image (Debian, root, Go)
+runtimes: $(VENV)/.tools ## Mount what is published in containerd, CRI-O and podman, build the container image (Debian, root, Go)
 	@sh tests/tools/get_registry.sh
 	@sh tests/tools/get_peers.sh oras crane
 	@sh tests/tools/get_runtimes.sh $(BIN)/python

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,11 +17,11 @@ from ..oci import Descriptor, Manifest
 from ..oci.manifest import ANNOTATION_TITLE
 from ..paths import show
 from .documents import Documents, ManifestOrIndex
-from .entries import LayerContents, LayerEntry
+from .entries import LayerEntry
 from .options import CRIO
 from .overlay import Overlay, parents
 from .reports import MountedFile, Prediction, UnreadLayer
-from .runtimes import MountedLayer, Runtime, View, artifact_view, view
+from .runtimes import Runtime, View, artifact_view, view
 
 _SHOWN = 3
 
@@ -40,7 +41,7 @@ def predict(documents: Documents, top: ManifestOrIndex, runtime: Runtime, platfo
     outcome = _Outcome(seen)
     if seen.mounted_as == "image":
         outcome = _image(documents, top, runtime, seen, read)
-    if runtime.name == CRIO and outcome.no_archive and seen.found is not None:
+    if runtime.name == CRIO and outcome.no_image and seen.found is not None:
         outcome = _Outcome(artifact_view(runtime, top, seen.found, outcome.reason))
     if outcome.view.mounted_as == "artifact":
         outcome = _artifact(documents, outcome.view)
@@ -68,7 +69,7 @@ class _Outcome:
     """Fields of a `Prediction`, filled in step by step.
 
     Attributes:
-        no_archive: True if a layer of an image is no archive.
+        no_image: True if a layer cannot be unpacked as that of an image; CRI-O then tries the manifest as an artifact.
     """
 
     view: View
@@ -80,7 +81,7 @@ class _Outcome:
     missing: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     hazards: list[str] = field(default_factory=list)
-    no_archive: bool = False
+    no_image: bool = False
 
     def __post_init__(self) -> None:
         self.reason = self.reason or self.view.refused or ""
@@ -101,9 +102,10 @@ def _image(documents: Documents, top: ManifestOrIndex, runtime: Runtime, seen: V
                 return _Outcome(seen, "refused", f"layer {number} ({layer.digest}) is not there")
             if not found.archive:
                 reason = f"layer {number} ({layer.media_type}) is no tar archive"
-                return _Outcome(seen, "refused", reason, no_archive=True)
-            if problem := _other_bytes(runtime, part, found):
-                return _Outcome(seen, "refused", f"layer {number} {problem}")
+                return _Outcome(seen, "refused", reason, no_image=True)
+            if None not in (part.diff_id, found.diff_id) and part.diff_id != found.diff_id:
+                reason = f"layer {number} has another diff id than the config says (wrong diff id)"
+                return _Outcome(seen, "refused", reason, no_image=True)
             if found.entries is None:
                 outcome.unread.append(UnreadLayer(digest=layer.digest, size=layer.size, reason=found.unread or ""))
             entries = found.entries or ()
@@ -124,26 +126,24 @@ def _image(documents: Documents, top: ManifestOrIndex, runtime: Runtime, seen: V
     return _judged(outcome, _expected(documents, top, seen.found))
 
 
-def _other_bytes(runtime: Runtime, part: MountedLayer, read: LayerContents) -> str | None:
-    if runtime.name == CRIO or None in (part.diff_id, read.diff_id) or part.diff_id == read.diff_id:
-        return None
-    return "has another diff id than the config says (wrong diff id)"
-
-
 def _artifact(documents: Documents, seen: View) -> _Outcome:
     outcome = _Outcome(seen)
     if not seen.parts:
         outcome.verdict = "empty"
-        outcome.reason = f"layers of an artifact are mounted as files, and none has a name, {_ignored(seen.ignored)}"
+        outcome.reason = (
+            f"layers of an artifact are mounted as files, and none has a name, {_ignored(seen.ignored)}; "
+            "not even the folder is there"
+        )
         return outcome
     archives: list[str] = []
     named: dict[str, Descriptor] = {}
     for part in seen.parts:
         name, layer = part.name or "", part.descriptor
+        if ".." in name.split("/"):
+            outcome.hazards.append(f"the name {show(name)} points out of the mount")
+        name = _inside(name)
         if name in named and named[name].digest != layer.digest:
             outcome.conflicts.append(name)
-        if name.startswith("/") or ".." in name.split("/"):
-            outcome.hazards.append(f"the name {show(name)} leaves the mount")
         named[name] = layer
         if ".tar" in layer.media_type and documents.encoding(layer) is not Encoding.RAW:
             archives.append(name)
@@ -161,6 +161,11 @@ def _artifact(documents: Documents, seen: View) -> _Outcome:
         return outcome
     assert seen.found is not None
     return _judged(outcome, _expected(documents, seen.found, seen.found))
+
+
+def _inside(name: str) -> str:
+    """The path of a file below the mount, for the name of a layer; CRI-O lets none lead out of it."""
+    return posixpath.normpath(f"/{name}").lstrip("/")
 
 
 def _judged(outcome: _Outcome, expected: Mapping[str, _Listed]) -> _Outcome:
@@ -279,7 +284,7 @@ def _expected(documents: Documents, top: ManifestOrIndex, found: ManifestOrIndex
                 metadata = next((annotations[key] for key in _METADATA if key in annotations), None)
                 expected[name] = _Listed(keys.file_size(metadata))
             elif not packed and (name := name or annotations.get(ANNOTATION_TITLE)):
-                expected[name] = _Listed(layer.size, layer.digest.removeprefix("sha256:"))
+                expected[_inside(name)] = _Listed(layer.size, layer.digest.removeprefix("sha256:"))
     return expected
 
 

@@ -2,7 +2,8 @@
 """Container runtimes: how each of them interprets a manifest that a pod names as an image volume.
 
 Rules of containerd: `internal/cri/server/container_image_mount.go`, `core/unpack` and the package `images`, observed
-with 1.6, 2.2 and 2.4; of CRI-O: `internal/ociartifact/store.go`, and containers-storage, observed with podman 4.3.
+with 1.6, 2.2 and 2.4; of CRI-O: `internal/ociartifact/store.go`, and `storage/storage_dest.go` of containers/image,
+observed with CRI-O 1.36 and, for images in earlier versions, with podman 4.3.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _FIRST = {CONTAINERD: (2, 1), CRIO: (1, 31)}
 _IGNORES_UNKNOWN = (1, 7, 8)
 _ARTIFACTS = (1, 33)
 _CNCF_NAMES = (1, 34)
+# containers/image 5.34, of January 2025, is the first that compares diff ids.
+_DIFF_IDS = (1, 33)
 _LAST_PATCH = 999
 
 # Both measured: the kernel stacks 500 folders in an overlay, containers-storage goes 128 layers below the topmost.
@@ -148,9 +151,8 @@ def _containerd(runtime: Runtime, documents: Documents, top: ManifestOrIndex, pl
         return View(found, refused=f"it does not fetch layers below a config of the type {show(kind)} (not found)")
     if strict and unknown:
         return View(found, refused=f"it has no processor for layers of the type {show(unknown[0].media_type)}")
-    for number, (layer, diff_id) in enumerate(zip(taken, diff_ids, strict=True), 1):
-        if layer.media_type.endswith(".tar") and layer.digest != diff_id:
-            return View(found, refused=f"layer {number} has another diff id than the config says (wrong diff id)")
+    if problem := _wrong_diff_ids(taken, diff_ids):
+        return View(found, refused=f"{problem} (wrong diff id)")
     parts = tuple(MountedLayer(layer, diff_id) for layer, diff_id in zip(taken, diff_ids, strict=True))
     return View(found, "image", parts, tuple(unknown))
 
@@ -170,9 +172,24 @@ def _crio(runtime: Runtime, documents: Documents, top: ManifestOrIndex, platform
             else f"its config is of the type {show(manifest.config.media_type)} "
             "(unsupported image-specific operation on artifact)"
         )
+    layers: Sequence[Descriptor] = manifest.layers
+    diff_ids: Sequence[str | None] = [None] * len(layers)
+    if problem is None and runtime.version >= _DIFF_IDS:
+        # No diff ids at all are let through, and what is more than the layers is never looked at.
+        diff_ids = (_diff_ids(documents.config(found)) or diff_ids)[: len(layers)]
+        problem = _wrong_diff_ids(layers, diff_ids)
     if problem is None:
-        return View(found, "image", tuple(MountedLayer(each) for each in manifest.layers))
+        return View(found, "image", tuple(map(MountedLayer, layers, diff_ids)))
     return artifact_view(runtime, top, found, problem)
+
+
+def _wrong_diff_ids(layers: Sequence[Descriptor], diff_ids: Sequence[str | None]) -> str | None:
+    if len(diff_ids) < len(layers):
+        return f"it has {len(layers)} layers, and the config has {len(diff_ids)} diff_ids"
+    for number, (layer, diff_id) in enumerate(zip(layers, diff_ids, strict=True), 1):
+        if diff_id is not None and layer.media_type.endswith(".tar") and layer.digest != diff_id:
+            return f"layer {number} has another diff id than the config says"
+    return None
 
 
 def artifact_view(runtime: Runtime, top: ManifestOrIndex, found: ManifestOrIndex, problem: str) -> View:

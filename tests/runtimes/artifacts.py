@@ -69,6 +69,16 @@ def ocibridge_raw_files(publisher: Publisher, place: Path, tag: str) -> Files:
     return model(tag)
 
 
+def ocibridge_raw(publisher: Publisher, place: Path, tag: str) -> Files:
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(layers="raw"))
+    return model(tag)
+
+
+def ocibridge_zstd(publisher: Publisher, place: Path, tag: str) -> Files:
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(compress="zstd"))
+    return model(tag)
+
+
 def ocibridge_modelpack(publisher: Publisher, place: Path, tag: str) -> Files:
     ocibridge.push(folder(tag, place), f"{publisher.name}:{tag}", ocibridge.PushOptions(dialect="modelpack"))
     return model(tag)
@@ -84,6 +94,12 @@ def ocibridge_image(publisher: Publisher, place: Path, tag: str) -> Files:
     ocibridge.push(
         folder(tag, place), f"{publisher.name}:{tag.removesuffix('-image')}", ocibridge.PushOptions(also=["image"])
     )
+    return model(tag)
+
+
+def ocibridge_raw_files_image(publisher: Publisher, place: Path, tag: str) -> Files:
+    options = ocibridge.PushOptions(layers="raw-files", also=["image"])
+    ocibridge.push(folder(tag, place), f"{publisher.name}:{tag.removesuffix('-image')}", options)
     return model(tag)
 
 
@@ -106,9 +122,15 @@ def buildah_image(publisher: Publisher, place: Path, tag: str) -> Files:
 
 
 def oras_files(publisher: Publisher, place: Path, tag: str) -> Files:
+    run("oras", "push", "--plain-http", f"{publisher.name}:{tag}", "config.json:text/json", folder=folder(tag, place))
+    return {"config.json": model(tag)["config.json"]}
+
+
+def oras_files_outside(publisher: Publisher, place: Path, tag: str) -> Files:
+    """Named by an absolute path, which CRI-O takes as one below the mount."""
     source = folder(tag, place) / "config.json"
     run("oras", "push", "--plain-http", "--disable-path-validation", f"{publisher.name}:{tag}", f"{source}:text/json")
-    return {"config.json": model(tag)["config.json"]}
+    return {str(source)[1:]: model(tag)["config.json"]}
 
 
 def oras_layers_without_diff_ids(publisher: Publisher, place: Path, tag: str) -> Files:
@@ -223,13 +245,17 @@ def a_file_that_hides_another(publisher: Publisher, place: Path, tag: str) -> Fi
 
 BUILDS: tuple[Build, ...] = (
     ocibridge_tar,
+    ocibridge_raw,
     ocibridge_raw_files,
+    ocibridge_zstd,
     ocibridge_modelpack,
     ocibridge_draft,
     ocibridge_image,
+    ocibridge_raw_files_image,
     skopeo_docker,
     buildah_image,
     oras_files,
+    oras_files_outside,
     oras_layers_without_diff_ids,
     crane_append,
     kitops,

@@ -11,6 +11,7 @@ import pytest
 
 from ..registry import RegistryServer
 from .containerd import CtrContainerd, KubeletContainerd
+from .crio import KubeletCrio
 from .engines import BIN, Engine, unmount_below
 from .podman import Podman
 from .publishing import Publisher, image_config, tar
@@ -53,6 +54,13 @@ def kubelet_containerd(workshop: MakeFolder, registry: RegistryServer, look_imag
 
 
 @pytest.fixture(scope="session")
+def kubelet_crio(workshop: MakeFolder, registry: RegistryServer, look_image: str) -> Iterator[KubeletCrio]:
+    """CRI-O, asked as the kubelet asks."""
+    with KubeletCrio.started(workshop("crio"), registry.host, look_image) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
 def ctr_containerd(workshop: MakeFolder) -> Iterator[CtrContainerd]:
     """The containerd of the system's packages."""
     with CtrContainerd.started(workshop("ctr")) as engine:
@@ -66,6 +74,8 @@ def podman(workshop: MakeFolder, look_image: str) -> Podman:
 
 
 @pytest.fixture(scope="session")
-def engines(kubelet_containerd: KubeletContainerd, ctr_containerd: CtrContainerd, podman: Podman) -> tuple[Engine, ...]:
+def engines(
+    kubelet_containerd: KubeletContainerd, kubelet_crio: KubeletCrio, ctr_containerd: CtrContainerd, podman: Podman
+) -> tuple[Engine, ...]:
     """All of them."""
-    return kubelet_containerd, ctr_containerd, podman
+    return kubelet_containerd, kubelet_crio, ctr_containerd, podman

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from .engines import BIN, Engine, Refused, Seen, look, on_overlay, run, spoken, version_of
+from .engines import BIN, PATH, Engine, KubeletEngine, Seen, daemon, look, on_overlay, run, version_of
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
@@ -47,19 +46,8 @@ address = "{folder}/socket"
 """
 
 
-class KubeletContainerd(Engine):
-    """containerd 2.x: a container started over the CRI looks at the volume."""
-
-    def __init__(self, folder: Path, look_image: str) -> None:
-        self.version = version_of(BIN / "containerd")
-        self._folder = folder
-        self._look_image = look_image
-
-    def see(self, reference: str, sub_path: str = "") -> Seen:
-        return spoken(self._crivol("run", reference, sub_path, self._look_image, "/look", "/m"))
-
-    def _crivol(self, verb: str, *arguments: str) -> str:
-        return run(BIN / "crivol", self._folder / "socket", verb, *arguments, env={"TMPDIR": str(self._folder)})
+class KubeletContainerd(KubeletEngine):
+    """containerd 2.x."""
 
     @classmethod
     @contextmanager
@@ -69,9 +57,9 @@ class KubeletContainerd(Engine):
         hosts.mkdir(parents=True)
         (hosts / "hosts.toml").write_text(f'server = "http://{host}"\n')
         config = _CONFIG_OF_2.format(folder=folder, pause=look_image, snapshotter=_snapshotter(folder))
-        engine = cls(folder, look_image)
+        engine = cls(BIN / "containerd", folder, look_image)
         with _daemon(BIN / "containerd", folder, config):
-            engine._crivol("ready")
+            engine.wait_until_ready()
             yield engine
 
 
@@ -118,18 +106,8 @@ def _snapshotter(folder: Path) -> str:
     return "native" if on_overlay(folder) else "overlayfs"
 
 
-@contextmanager
-def _daemon(program: Path, folder: Path, config: str) -> Iterator[None]:
+def _daemon(program: Path, folder: Path, config: str) -> AbstractContextManager[None]:
     (folder / "config.toml").write_text(config)
-    with open(folder / "log", "wb") as log:
-        # The shim is looked for on PATH: that of the same build has to come first.
-        environment = {"PATH": f"{program.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-        command: list[str | Path] = [program, "--config", folder / "config.toml"]
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        yield
-    except Refused as exc:
-        raise RuntimeError(f"{exc}\n{(folder / 'log').read_text()[-3000:]}") from exc
-    finally:
-        process.terminate()
-        process.wait(30)
+    # The shim is looked for on PATH: that of the same build has to come first.
+    environment = {"PATH": f"{program.parent}:{PATH}"}
+    return daemon(program, "--config", folder / "config.toml", folder=folder, env=environment)

@@ -9,10 +9,12 @@ import os
 import re
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BIN = Path(__file__).parents[2] / ".cache" / "runtimes" / "bin"
 
 
@@ -51,14 +53,53 @@ class Engine(ABC):
         """
 
 
-def run(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
+class KubeletEngine(Engine):
+    """A daemon asked as the kubelet asks: a container started over the CRI looks at the volume.
+
+    Args:
+        program: The daemon's program, which listens on `socket` in `folder`.
+        folder: Its home.
+        look_image: The image with the program `look`.
+    """
+
+    def __init__(self, program: Path, folder: Path, look_image: str) -> None:
+        self.version = version_of(program)
+        self._folder = folder
+        self._look_image = look_image
+
+    def see(self, reference: str, sub_path: str = "") -> Seen:
+        return spoken(self._crivol("run", reference, sub_path, self._look_image, "/look", "/m"))
+
+    def wait_until_ready(self) -> None:
+        """Wait until the daemon answers."""
+        self._crivol("ready")
+
+    def _crivol(self, verb: str, *arguments: str) -> str:
+        return run(BIN / "crivol", self._folder / "socket", verb, *arguments, env={"TMPDIR": str(self._folder)})
+
+
+@contextmanager
+def daemon(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Run a daemon, with its log in `folder`."""
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=env)
+    try:
+        yield
+    except Refused as exc:
+        raise RuntimeError(f"{exc}\n{(folder / 'log').read_text()[-3000:]}") from exc
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def run(*command: str | Path, env: Mapping[str, str] | None = None, folder: Path | None = None) -> str:
     """The output of a command that gets nothing of the user's environment but PATH.
 
     Raises:
         Refused: it fails.
     """
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **(env or {})}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise Refused(done.stderr.strip() or f"{command[0]}: exit status {done.returncode}")
     return done.stdout

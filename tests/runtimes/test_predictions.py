@@ -15,8 +15,9 @@ from ocibridge.volume.reports import Prediction
 
 from ..registry import RegistryServer
 from ..volume.artifacts import predict
-from .artifacts import BUILDS, Build, ocibridge_tar
+from .artifacts import BUILDS, Build, model, ocibridge_raw_files, ocibridge_tar
 from .containerd import ARCHITECTURE, CtrContainerd, KubeletContainerd
+from .crio import KubeletCrio
 from .engines import Engine, Refused
 from .podman import Podman
 from .publishing import Publisher
@@ -53,19 +54,21 @@ def assert_right(prediction: Prediction, verdict: str, files: Mapping[str, str])
 def test_artifact(
     build: Build,
     kubelet_containerd: KubeletContainerd,
+    kubelet_crio: KubeletCrio,
     ctr_containerd: CtrContainerd,
     podman: Podman,
     registry: RegistryServer,
     repository: str,
     tmp_path: Path,
 ) -> None:
-    """podman mounts with the library that CRI-O mounts images with; artifacts CRI-O knows since 1.33 only."""
+    """podman of Debian stands for CRI-O 1.32: it has the library of that time, and knows no artifacts."""
     tag = build.__name__.replace("_", "-")
     publisher = Publisher(registry.host, repository)
     wanted = {name: hashlib.sha256(data).hexdigest() for name, data in build(publisher, tmp_path, tag).items()}
     reference = f"{publisher.name}:{tag}"
     for containerd in (kubelet_containerd, ctr_containerd):
         assert_right(predicted(reference, "containerd", containerd.version), *shown(containerd, reference, wanted))
+    assert_right(predicted(reference, "cri-o", kubelet_crio.version), *shown(kubelet_crio, reference, wanted))
     assert_right(predicted(reference, "cri-o", "1.32"), *shown(podman, reference, wanted))
 
 
@@ -76,3 +79,14 @@ def test_the_trap(
     publisher = Publisher(registry.host, repository)
     ocibridge_tar(publisher, tmp_path, "trap")
     assert kubelet_containerd.see(f"{publisher.name}:trap").files == {}
+
+
+def test_files_mounted_directly(
+    kubelet_crio: KubeletCrio, registry: RegistryServer, repository: str, tmp_path: Path
+) -> None:
+    """An artifact of raw files needs no image on CRI-O; a sub path is a folder of its names."""
+    publisher = Publisher(registry.host, repository)
+    ocibridge_raw_files(publisher, tmp_path, "direct")
+    seen = kubelet_crio.see(f"{publisher.name}:direct", "sub")
+    data = model("direct")["sub/model.safetensors"]
+    assert seen.files == {"model.safetensors": hashlib.sha256(data).hexdigest()}

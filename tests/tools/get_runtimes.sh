@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What `make runtimes` needs beside the system's packages, into .cache/runtimes: containerd 2.x and the client that asks
-# it as a kubelet would (both from tests/runtimes/crivol/go.mod), a base with Python for the container image, and the
-# wheels that go into it. Says what is missing.
+# runtimes as a kubelet would (both from tests/runtimes/crivol/go.mod), CRI-O, a base with Python for the container
+# image, and the wheels that go into it. Says what is missing.
 # usage: get_runtimes.sh PYTHON      (one whose pip is 25.1 or newer)
 set -eu
 python=$1
@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.."
 place=$PWD/.cache/runtimes
 sources=tests/runtimes/crivol
 containerd=github.com/containerd/containerd/v2/cmd
+crio=v1.36.3
 
 say() {
     echo "$*" >&2
@@ -19,11 +20,11 @@ say() {
 [ "$(uname -s)" = Linux ] || say "make runtimes mounts images, which needs Linux."
 [ "$(id -u)" = 0 ] || say "make runtimes mounts images, which needs root: run it with sudo, or in a virtual machine."
 missing=
-for program in containerd ctr runc podman buildah mmdebstrap skopeo; do
+for program in containerd ctr runc podman conmon buildah mmdebstrap skopeo cc; do
     command -v $program >/dev/null || missing="$missing $program"
 done
-[ -z "$missing" ] || say "make runtimes needs$missing: on Debian, apt-get install containerd runc podman buildah mmdebstrap skopeo"
-command -v go >/dev/null || say "make runtimes needs Go, to build containerd 2 (Debian has 1.6, which knows no image volumes)."
+[ -z "$missing" ] || say "make runtimes needs$missing: on Debian, apt-get install containerd runc podman conmon buildah mmdebstrap skopeo gcc libc6-dev"
+command -v go >/dev/null || say "make runtimes needs Go, to build CRI-O and containerd 2 (Debian has 1.6, which knows no image volumes)."
 
 mkdir -p "$place/bin"
 base=
@@ -47,6 +48,17 @@ if [ "$stamp" != "$(cat "$place/bin/.stamp" 2>/dev/null)" ]; then
         -o "$place/bin/" . ./look $containerd/containerd $containerd/containerd-shim-runc-v2) ||
         say "containerd could not be built."
     echo "$stamp" >"$place/bin/.stamp"
+fi
+
+if [ "$crio" != "$(cat "$place/bin/.crio" 2>/dev/null)" ]; then
+    echo "Building CRI-O $crio ..."
+    # It replaces modules of others, so it is built as the main module, from its sources in Go's cache.
+    found=$(go mod download -json "github.com/cri-o/cri-o@$crio" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+    tags=containers_image_openpgp,exclude_graphdriver_btrfs
+    { CGO_ENABLED=0 go build -C "$found" -trimpath -tags $tags -gcflags=all=-dwarf=false -ldflags=-w \
+        -o "$place/bin/" ./cmd/crio && cc -static -std=c99 -Os -s -o "$place/bin/pinns" "$found"/pinns/src/*.c; } ||
+        say "CRI-O could not be built."
+    echo "$crio" >"$place/bin/.crio"
 fi
 
 if [ -n "$base" ]; then

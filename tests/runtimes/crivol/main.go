@@ -66,7 +66,7 @@ func (r runtime) run(ctx context.Context, volume, subPath, base string, command 
 		return nil, err
 	}
 	defer os.RemoveAll(logs)
-	host := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE}
+	host := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER}
 	name := strconv.FormatInt(time.Now().UnixNano(), 36)
 	pod := &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: name, Namespace: "test"},
@@ -91,7 +91,7 @@ func (r runtime) run(ctx context.Context, volume, subPath, base string, command 
 		SandboxConfig: pod,
 		Config: &cri.ContainerConfig{
 			Metadata: &cri.ContainerMetadata{Name: "look"},
-			Image:    &cri.ImageSpec{Image: base},
+			Image:    &cri.ImageSpec{Image: base, UserSpecifiedImage: base},
 			Command:  command,
 			LogPath:  "log",
 			Linux: &cri.LinuxContainerConfig{

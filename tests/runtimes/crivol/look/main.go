@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -34,6 +35,9 @@ func main() {
 	root := os.Args[1]
 	found := seen{Files: map[string]string{}}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == root {
+			return nil // CRI-O does not even make the folder if nothing is mounted into it
+		}
 		if err != nil || entry.IsDir() {
 			return err
 		}
