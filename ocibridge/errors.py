@@ -104,6 +104,7 @@ _OS_HINTS = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check its permissions",
     errno.EPERM: "check its permissions",
+    errno.ENAMETOOLONG: "give it a shorter name",
     errno.ENOMEM: "raise the limit of memory (of the container or job, or 'ulimit -v')",
     errno.ENOSPC: "free some space, or write to another disk",
     errno.EDQUOT: "free some space, or ask for a larger quota",
@@ -145,6 +146,16 @@ def human_size(count: float) -> str:
         if abs(count) < 1023.95 or unit == _UNITS[-1]:
             break
     return f"{count:.1f} {unit}"
+
+
+def number(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    Example:
+        >>> number(1, "tag"), number(2, "tag")
+        ('1 tag', '2 tags')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..operations.options import ConvertOptions
+from ..operations.options import STANDARD_OUTPUT, ConvertOptions
 from . import options
 from .output import losses
-from .pull import files
+from .pull import files, refuse_json, target_name
 from .push import movements
 from .running import perform
 
@@ -38,25 +38,33 @@ def add(commands: options.Commands[Any]) -> None:
         help="path of a model archive or folder, ollama:NAME[:TAG], HOST[:PORT]/REPOSITORY[:TAG|@DIGEST], "
         "oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
     )
-    parser.add_argument("target", metavar="TARGET", help="the same")
+    parser.add_argument("target", metavar="TARGET", help="the same, or - for a model of one file on standard output")
     options.add_flags(parser, ConvertOptions)
 
 
 def run(args: argparse.Namespace) -> None:
     """Convert, and print the path or the pinned reference of what was written."""
+    refuse_json(args, args.target)
     chosen = options.options_of(args, ConvertOptions)
     registry = options.registry_of(args)
     from ..operations.convert import convert
-    from ..operations.reports import RewriteReport
 
     perform(
         args,
         lambda progress: convert(
             args.source, args.target, chosen, on_losses=losses, registry=registry, progress=progress
         ),
-        lambda report: [report.path if isinstance(report, RewriteReport) else report.reference],
+        _lines,
         _summary,
     )
+
+
+def _lines(report: ConvertReport | PullReport | RewriteReport) -> list[str]:
+    from ..operations.reports import ConvertReport, RewriteReport
+
+    if not isinstance(report, ConvertReport) and report.path == STANDARD_OUTPUT:
+        return []
+    return [report.path if isinstance(report, RewriteReport) else report.reference]
 
 
 def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
@@ -66,4 +74,4 @@ def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
     if isinstance(report, ConvertReport):
         origin = report.source_dialect or report.source
         return f"converted {name} from {origin} to {report.dialect}: layers {movements(report.layers)}"
-    return f"converted {name} to {report.path} {files(report)}"
+    return f"converted {name} to {target_name(report)} {files(report)}"

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..airgap.options import GROUP, PackOptions, UnpackOptions
-from ..errors import UsageError, human_size
+from ..errors import UsageError, human_size, number
 from ..options import fields_of
 from ..stores.registry.options import RegistryOptions
 from . import options
-from .output import number
 from .running import perform
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _packed(report: PackReport, *, split: bool) -> str:
     packed = sum(each.action == "packed" for each in report.references)
     rest = len(report.references) - packed
     parts = [f"packed {number(packed, 'reference')}" + (f", {rest} unchanged" if rest else "")]
-    parts.append(f"{report.blobs} blobs ({human_size(report.blob_bytes)})")
+    parts.append(f"{number(report.blobs, 'blob')} ({human_size(report.blob_bytes)})")
     if report.kept:
         parts.append(f"{human_size(report.kept)} were there")
     if report.left_out:

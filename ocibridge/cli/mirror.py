@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FormatError, OcibridgeError, StoreError, UsageError
+from ..errors import FormatError, OcibridgeError, StoreError, UsageError, number
 from ..mirror.options import MirrorOptions, RunOptions, ShardOptions
 from ..mirror.shards import Shard
 from ..options import Options, shared
 from . import options
 from .mirrored import plan_lines, run_lines, summary
-from .output import note, number, say, warn
+from .output import note, say, warn
 from .running import perform
 
 if TYPE_CHECKING:

@@ -134,13 +134,3 @@ def warn(warnings: Iterable[str]) -> None:
     """Print the warnings of a report on standard error."""
     for warning in warnings:
         say(warning, "warning")
-
-
-def number(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    Example:
-        >>> number(1, "tag"), number(2, "tag")
-        ('1 tag', '2 tags')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..errors import human_size
-from ..operations.options import PullOptions
+from ..errors import UsageError, human_size, number
+from ..operations.options import STANDARD_OUTPUT, PullOptions
 from . import options
 from .output import losses
 from .running import perform
@@ -35,14 +35,17 @@ def add(commands: options.Commands[Any]) -> None:
     parser.add_argument(
         "dest",
         metavar="DEST",
-        help="x.carton and x.mlarchive become archives, ollama:NAME[:TAG] a model in the local Ollama store, any other "
-        "name a folder",
+        nargs="?",
+        help="x.carton and x.mlarchive become archives, x.gguf and the like the only file of a model, - its bytes on "
+        "standard output, ollama:NAME[:TAG] a model in the local Ollama store, any other name (or x/) a folder; "
+        "default: the name of the model",
     )
     options.add_flags(parser, PullOptions)
 
 
 def run(args: argparse.Namespace) -> None:
     """Restore, and print the pinned reference of what was pulled."""
+    refuse_json(args, args.dest)
     chosen = options.options_of(args, PullOptions)
     registry = options.registry_of(args)
     from ..operations.pull import pull
@@ -50,18 +53,36 @@ def run(args: argparse.Namespace) -> None:
     perform(
         args,
         lambda progress: pull(args.source, args.dest, chosen, on_losses=losses, registry=registry, progress=progress),
-        lambda report: [report.reference],
+        lambda report: [] if report.path == STANDARD_OUTPUT else [report.reference],
         _summary,
     )
+
+
+def refuse_json(args: argparse.Namespace, dest: str | None) -> None:
+    """Refuse a report on standard output where the model goes.
+
+    Raises:
+        UsageError: `--json` is given, and `dest` is `-`.
+    """
+    if args.json and dest == STANDARD_OUTPUT:
+        raise UsageError("the report of --json and the model would both go to standard output", hint="name a file")
+
+
+def target_name(report: PullReport | RewriteReport) -> str:
+    """Return the target, for the summary."""
+    return "standard output" if report.path == STANDARD_OUTPUT else report.path
 
 
 def _summary(report: PullReport) -> str:
     name = f"{report.identity} " if report.identity else ""
     kept = f", {human_size(report.kept)} kept from an earlier run" if report.kept else ""
-    return f"pulled {name}to {report.path} {files(report)}{kept}"
+    return f"pulled {name}to {target_name(report)} {files(report)}{kept}"
 
 
 def files(report: PullReport | RewriteReport) -> str:
     """Return the written files."""
     kind = f"{report.format}, {report.note}" if report.note else report.format
-    return f"({kind}): {report.files} files, {human_size(report.size)}"
+    count = number(report.files, "file")
+    if report.selected_from is not None:
+        count = f"{report.files} of {number(report.selected_from, 'file')}"
+    return f"({kind}): {count}, {human_size(report.size)}"

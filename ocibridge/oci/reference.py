@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 DEFAULT_TAG = "latest"
 _REGISTRY_SCHEMES = ("oci", "docker")
 _FORMS = "HOST[:PORT]/REPOSITORY[:TAG], oci:DIR[:TAG] or oci-archive:FILE[:TAG]"
+_HUB = re.compile(
+    r"(?:hf://|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)(?P<name>[\w.-]+/[\w.-]+)?", re.IGNORECASE
+)
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
 _HOST = re.compile(
@@ -139,6 +142,7 @@ def parse_reference(text: str) -> Reference:
     Raises:
         InvalidReference: the text is no reference; the message names the wrong part.
     """
+    refuse_hub(text)
     _refuse_web_address(text)
     rest = without_scheme(text)
     if rest != text:
@@ -197,6 +201,22 @@ def web_address(text: str) -> tuple[str, str] | None:
     return f"{scheme}://{rest}", rest.rstrip("/")
 
 
+def refuse_hub(text: str) -> None:
+    """Refuse the name of a model of the Hugging Face Hub, and say how it is published today.
+
+    Raises:
+        InvalidReference: it is one.
+    """
+    hub = _HUB.match(text)
+    if hub:
+        name = hub["name"] or "ORGANISATION/NAME"
+        folder = name.rpartition("/")[2]
+        raise InvalidReference(
+            f"{show(text)} is on the Hugging Face Hub, which is not read directly",
+            hint=f"fetch it with 'hf download {name} --local-dir {folder}', and give the folder {folder}",
+        )
+
+
 def _scheme(text: str) -> str:
     """Return the scheme before `://` in lower case, or an empty string."""
     scheme, separator, _ = text.partition("://")
@@ -216,6 +236,11 @@ def _refuse_web_address(text: str) -> None:
 
 
 def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
+    if rest == "-" or rest.startswith("-:"):
+        raise InvalidReference(
+            f"{show(text)} would be standard input or output, and a layout is not read or written from front to back",
+            hint="name a folder or a file (./- where it is called so)",
+        )
     if rest.startswith("//"):
         path = rest.lstrip("/")
         raise InvalidReference(

@@ -20,12 +20,12 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress
 from .artifacts import fetch_artifact
-from .options import ConvertOptions, PullOptions, PushOptions
+from .options import STANDARD_OUTPUT, ConvertOptions, PullOptions, PushOptions
 from .pull import pull
 from .push import push
 from .reports import ConvertReport, PullReport, PushReport, RewriteReport
 from .rewrite import rewrite
-from .sources import other_side, path_or_reference, subject_of
+from .sources import is_like_reference, other_side, path_or_reference, subject_of
 from .translate import plan_translation, publish_translation
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def convert(
     return _translated(origin, goal, options.dialect, options, registry, progress)
 
 
-def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Reference:
+def _target_of(target: str | os.PathLike[str] | Reference) -> str | Reference:
     """A reference, a path, or a text with the scheme of a format."""
     if isinstance(target, str) and address_of(target):
         return target
@@ -97,12 +97,15 @@ def _target_of(target: str | os.PathLike[str] | Reference) -> str | Path | Refer
     text = os.fspath(target)
     if isinstance(target, str) and (has_scheme(text) or web_address(text)):
         return parse_reference(text)
-    if format_for(Path(text)):
-        return Path(text)
+    if text == STANDARD_OUTPUT or format_for(Path(text)):
+        return text
     try:
-        return path_or_reference(text)
+        found = path_or_reference(text)
+        return text if isinstance(found, Path) else found
     except InvalidReference:
-        return Path(text)
+        if is_like_reference(text):
+            raise
+        return text
 
 
 def _as_given(source: str | os.PathLike[str] | Reference) -> str | os.PathLike[str]:

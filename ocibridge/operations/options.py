@@ -21,6 +21,8 @@ _DIALECT = (
     "dialect of the manifest: cnai (the model specification's first names), draft (OCI layers that a container "
     "runtime mounts) or modelpack (its current names)"
 )
+STANDARD_OUTPUT = "-"
+"""The target that is standard output."""
 _SEVERAL = "(may be given several times)"
 
 
@@ -99,6 +101,19 @@ class TargetOptions(LimitOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SelectOptions(Options):
+    """Globs of gitignore(5), which select files of a model."""
+
+    include: Sequence[str] = option(
+        (),
+        help=f"only files that match, or are in a folder that does, such as '*.safetensors' {_SEVERAL}",
+        metavar="GLOB",
+        repeat=True,
+    )
+    exclude: Sequence[str] = option((), help=f"no files that match {_SEVERAL}", metavar="GLOB", repeat=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PushOptions(SourceOptions, CacheOptions, TransferOptions):
     """Options of `push`."""
 
@@ -155,7 +170,7 @@ class PushOptions(SourceOptions, CacheOptions, TransferOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PullOptions(TargetOptions, TransferOptions):
+class PullOptions(TargetOptions, SelectOptions, TransferOptions):
     """Options of `pull`."""
 
     thin: bool = option(
@@ -164,7 +179,7 @@ class PullOptions(TargetOptions, TransferOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(TargetOptions, SourceOptions, CacheOptions, TransferOptions):
+class ConvertOptions(TargetOptions, SelectOptions, SourceOptions, CacheOptions, TransferOptions):
     """Options of `convert`; `dialect` is for a target that is a reference."""
 
     dialect: str | None = option(None, help=_DIALECT, choices=dialect_names)

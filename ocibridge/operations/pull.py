@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FormatError, UsageError
+from ..errors import FormatError, UsageError, number
 from ..formats.base import Sink
 from ..formats.registry import address_of
 from ..layers import StoredLayer
@@ -19,7 +20,8 @@ from ..transfer import Progress, restore
 from .artifacts import Fetched, fetch_artifact
 from .options import PullOptions
 from .reports import PullReport
-from .targets import format_to_write, sink_for, writing_of
+from .selection import Selection
+from .targets import default_dest, folders_above, format_to_write, sink_for, writing_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 def pull(
     source: str | Reference,
-    dest: str | os.PathLike[str],
+    dest: str | os.PathLike[str] | None = None,
     options: PullOptions = PullOptions(),
     *,
     on_losses: Callable[[Sequence[str]], None] | None = None,
@@ -38,8 +40,10 @@ def pull(
 
     Args:
         source: A reference: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
-        dest: Where to write. `x.carton` and `x.mlarchive` become archives, any other name a folder. `ollama:NAME[:TAG]`
-            is a model in the local Ollama store; blobs that the store has already do not move.
+        dest: Where to write. `x.carton` and `x.mlarchive` become archives, `x.gguf` and the like the only file of a
+            model, `-` its bytes on standard output, and any other name, or one that ends with a slash, a folder.
+            `ollama:NAME[:TAG]` is a model in the local Ollama store; blobs that the store has already do not move.
+            None stands for the name of the model, in the current folder. Folders above the target are made.
         options: What is written, and how.
         on_losses: Called before anything is written, with what the target cannot express; also in the report.
         registry: Credentials and TLS.
@@ -56,23 +60,25 @@ def pull(
         DestinationError: the target exists, or cannot be written.
     """
     reference = parse_reference(source) if isinstance(source, str) else source
+    selection = Selection(options)
     warnings = []
-    with open_store(reference, registry) as store:
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(reference, registry))
         fetched = fetch_artifact(store, reference)
-        artifact = fetched.artifact
-        written = (options.as_format, options.thin, str(options.writing), options.limits)
-        what = repr((fetched.descriptor.digest, str(reference), written))
-        key = sha256_digest(what.encode())
-        layers: Sequence[StoredLayer] = artifact.layers
+        stored, layers = selection.of_artifact(fetched.artifact)
+        dest = default_dest(reference, stored, options.as_format) if dest is None else dest
+        stack.enter_context(folders_above(dest))
+        key = _key(reference, fetched, options)
         if options.thin:
             kind, sink, layers, warning = _thin(reference, fetched, store, dest, options, key, registry)
             warnings.append(warning)
         else:
-            kind, sink = sink_for(dest, artifact.model, options, key)
+            kind, sink = sink_for(dest, stored, options, key)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
-            done = restore(layers, store, sink, concurrency=options.concurrency, progress=progress)
+            wanted = selection.takes if selection else None
+            done = restore(layers, store, sink, concurrency=options.concurrency, progress=progress, wanted=wanted)
         warnings += store.warnings
     return PullReport(
         reference=str(reference.pinned(fetched.descriptor.digest)),
@@ -80,13 +86,20 @@ def pull(
         identity=done.identity,
         format=kind,
         path=str(dest),
-        files=len(artifact.model.files),
+        files=done.files if selection else len(stored.files),
+        selected_from=len(fetched.artifact.model.files) if selection else None,
         size=sum(layer.descriptor.size for layer in layers),
         kept=done.kept,
         note=sink.note,
         losses=list(sink.losses),
         warnings=warnings,
     )
+
+
+def _key(reference: Reference, fetched: Fetched, options: PullOptions) -> str:
+    """Return the key of what is written: another pull of the same resumes it."""
+    written = (options.as_format, options.thin, str(options.writing), options.limits, options.include, options.exclude)
+    return sha256_digest(repr((fetched.descriptor.digest, str(reference), written)).encode())
 
 
 def _thin(
@@ -102,7 +115,9 @@ def _thin(
     from .thin import blobs_of
 
     stored = fetched.artifact.model
-    form, packed = format_to_write(Path(dest), options.as_format, stored)
+    if options.include or options.exclude:
+        raise UsageError("a thin archive has all files of a model", hint="leave out --include and --exclude")
+    form, packed = format_to_write(dest, options.as_format, stored)
     if not packed or (isinstance(dest, str) and address_of(dest)):
         suffix = form.suffixes[0] if form.suffixes else ".carton"
         raise UsageError(f"{dest} is no archive, and only an archive can be thin", hint=f"name the target x{suffix}")
@@ -117,8 +132,9 @@ def _thin(
     sink, linked = form.thin_sink(Path(dest), stored, writing_of(form, options, str(dest), True, key), blobs)
     layers = fetched.artifact.layers
     size = sum(each.descriptor.size for each in layers if each.files[0].path in linked)
+    be = "is" if len(linked) == 1 else "are"
     warning = (
-        f"{len(linked)} files ({size} bytes) are only linked, to {blobs.start}: the archive needs that registry "
-        "whenever it is loaded, and its own client may not check what a link gives it"
+        f"{number(len(linked), 'file')} ({number(size, 'byte')}) {be} only linked, to {blobs.start}: the archive needs "
+        "that registry whenever it is loaded, and its own client may not check what a link gives it"
     )
     return form.name, sink, [each for each in layers if each.files[0].path not in linked], warning

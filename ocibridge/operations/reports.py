@@ -83,7 +83,10 @@ class PullReport(JsonReport):
     format: str = Field(description="format written")
     path: str
     files: int
-    size: int = Field(description="bytes of all layers")
+    selected_from: int | None = Field(
+        None, description="number of files of the model, where --include and --exclude selected some of them"
+    )
+    size: int = Field(description="bytes of all layers that were needed")
     kept: int = Field(
         0, description="of these, bytes that an interrupted pull had left and that were not fetched again"
     )
@@ -167,6 +170,9 @@ class RewriteReport(JsonReport):
     format: str = Field(description="format written")
     identity: str | None = Field(description="identity of what was written, proven from its bytes")
     files: int
+    selected_from: int | None = Field(
+        None, description="number of files of the model, where --include and --exclude selected some of them"
+    )
     size: int = Field(description="bytes of all files")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     losses: list[str] = Field([], description="what the target cannot express")

@@ -12,8 +12,9 @@ from ..model import FileEntry, Model
 from ..transfer import Progress, write_model
 from .options import ConvertOptions
 from .reports import RewriteReport
+from .selection import Selection
 from .sources import open_source, source_of
-from .targets import sink_for
+from .targets import folders_above, sink_for
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -41,7 +42,9 @@ def rewrite(
     Raises:
         OcibridgeError: as for `push` and `pull`.
     """
-    with open_source(source_of(source), options, registry) as (model, _):
+    selection = Selection(options)
+    with open_source(source_of(source), options, registry) as (whole, _), folders_above(dest):
+        model = selection.of_source(whole)
         kind, sink = sink_for(dest, as_stored(model), options)
         with sink:
             if sink.losses and on_losses:
@@ -49,12 +52,13 @@ def rewrite(
             identity = write_model(model, sink, concurrency=options.concurrency, progress=progress)
     return RewriteReport(
         source=str(source),
-        source_format=model.format,
-        source_identity=model.identity,
+        source_format=whole.format,
+        source_identity=whole.identity,
         path=str(dest),
         format=kind,
         identity=identity,
         files=len(model.files),
+        selected_from=len(whole.files) if selection else None,
         size=sum(file.size for file in model.files),
         note=sink.note,
         losses=list(sink.losses),

@@ -20,10 +20,11 @@ from ..oci import (
     Reference,
     RegistryReference,
     has_scheme,
+    is_host,
     is_repository,
     parse_reference,
 )
-from ..oci.reference import web_address
+from ..oci.reference import refuse_hub, web_address
 from ..paths import show
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def source_of(source: str | os.PathLike[str]) -> Source:
     address = address_of(source) if isinstance(source, str) else None
     if address:
         return Source(address.format, address)
+    if isinstance(source, str):
+        _refuse_elsewhere(source)
     path = Path(source)
     with reading(path):
         path.stat()
@@ -122,7 +125,7 @@ def source_of(source: str | os.PathLike[str]) -> Source:
     if not found:
         raise SourceError(
             f"{path} is nothing that can be read as a model",
-            hint=f"give one of: {', '.join(each.name for each in formats())}",
+            hint=f"give one of: {_readable()}",
         )
     return Source(found, path)
 
@@ -151,8 +154,9 @@ def path_or_reference(text: str) -> Path | Reference:
     """
     if has_scheme(text):
         return parse_reference(text)
+    _refuse_elsewhere(text)
     path = Path(text)
-    if path.exists() or text.startswith((".", "/", "~")) or format_for(path):
+    if _exists(path) or text.startswith((".", "/", "~")) or format_for(path):
         return path
     try:
         return parse_reference(text)
@@ -160,6 +164,36 @@ def path_or_reference(text: str) -> Path | Reference:
         if web_address(text):
             raise
         raise InvalidReference(f"{show(text)} is neither a path that exists nor a reference", hint=exc.hint) from None
+
+
+def is_like_reference(text: str) -> bool:
+    """Return whether a text is written as a reference: with a scheme, or with a `HOST:PORT/` that is no folder."""
+    host, slash, _ = text.partition("/")
+    return has_scheme(text) or bool(slash and ":" in host and is_host(host) and not _exists(Path(host)))
+
+
+def _readable() -> str:
+    """Name everything that can be read, for messages."""
+    paths = [" or ".join(f"x{suffix}" for suffix in each.suffixes) for each in formats() if each.suffixes]
+    names = [each.usage for each in formats() if each.usage]
+    return ", ".join([*paths, "a folder", *names])
+
+
+def _refuse_elsewhere(text: str) -> None:
+    """Refuse standard input, and models of the Hugging Face Hub."""
+    if text == "-":
+        raise UsageError(
+            "- is standard input, and a model is not read from front to back", hint="write it to a file, and name that"
+        )
+    refuse_hub(text)
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is something at `path`; of a name that is too long there is nothing."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def mount_places(target: Reference, repositories: Sequence[str]) -> list[RegistryReference]:

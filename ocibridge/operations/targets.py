@@ -4,14 +4,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import FormatError, UsageError, writing
 from ..formats.base import Sink, StoredModel, WriteOptions
+from ..formats.filenames import named_as_file, similar_name
 from ..formats.format import AnyFormat
 from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, path_formats
-from .options import TargetOptions
+from ..oci import LayoutReference, Reference, RegistryReference
+from ..paths import show
+from .options import STANDARD_OUTPUT, SelectOptions, TargetOptions
+from .selection import Selection, listed
+from .sources import is_like_reference
+
+FILE = "file"
+"""What reports call the format of a target that is the only file of a model."""
+_SHOWN = 5
 
 
 def sink_for(
@@ -20,23 +31,32 @@ def sink_for(
     """The name of the format that is written, and where it goes.
 
     Args:
-        dest: A path, or a name with the scheme of a format.
+        dest: A path, a name with the scheme of a format, or `-`.
         stored: What will arrive.
         options: How it is written.
         key: See `WriteOptions`.
 
     Raises:
-        UsageError: an option is for another kind of target.
+        UsageError: an option is for another kind of target, or `dest` names none.
+        FormatError: the model cannot be written there.
     """
+    text = os.fspath(dest)
     address = address_of(dest) if isinstance(dest, str) else None
     if address:
         if options.as_format is not None:
             raise UsageError("--as is for files and folders", hint="leave it out, or give a path as DEST")
-        return address.format.name, address.sink(stored, writing_of(address.format, options, str(dest), None, key))
-    target = Path(dest)
-    form, packed = format_to_write(target, options.as_format, stored)
-    writing = writing_of(form, options, str(dest), packed, key)
-    return form.name if packed else FOLDER, form.sink(target, stored, writing)
+        _refuse_partial(text, options)
+        return address.format.name, address.sink(stored, writing_of(address.format, options, text, None, key))
+    if text == STANDARD_OUTPUT:
+        return FILE, _standard_output(stored, options)
+    if isinstance(dest, str):
+        _refuse_reference(dest)
+    form, packed = format_to_write(dest, options.as_format, stored)
+    if packed and form.name != FOLDER:
+        _refuse_partial(text, options)
+    writing = writing_of(form, options, text, packed, key)
+    kind = form.name if packed else FOLDER
+    return FILE if packed and kind == FOLDER else kind, form.sink(Path(dest), stored, writing)
 
 
 def writing_of(
@@ -51,19 +71,143 @@ def writing_of(
     return replace(fitted, packed=packed, key=key, force=options.force, limits=options.limits)
 
 
-def format_to_write(target: Path, as_format: str | None, stored: StoredModel) -> tuple[AnyFormat, bool]:
-    """The format to write, and whether as an archive: as asked for, else by the name of the target.
+def format_to_write(dest: str | os.PathLike[str], as_format: str | None, stored: StoredModel) -> tuple[AnyFormat, bool]:
+    """The format to write, and whether as a file: as asked for, else by the name of the target.
+
+    A name that ends with a slash is a folder.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such format, or the name looks like a file of none.
+        FormatError: it is the name of a single file, and the model has several.
     """
+    target = Path(dest)
+    if as_format is None and os.fspath(dest).endswith("/"):
+        as_format = FOLDER
     found = format_for(target) if as_format is None else format_named(as_format)
     if as_format is not None and (found is None or found.scheme):
         raise UsageError(f"{as_format!r} is no format to pull as", hint=f"give one of: {', '.join(path_formats())}")
     if found and found.name != FOLDER:
         return found, True
-    # A folder of a model that came from an archive is that archive unpacked, with its identity.
-    origin = format_named(stored.format)
     folder = format_named(FOLDER)
     assert folder
+    if as_format is None and named_as_file(target):
+        _check_file(target, stored)
+        return folder, True
+    # A folder of a model that came from an archive is that archive unpacked, with its identity.
+    origin = format_named(stored.format)
     return (origin if origin and not origin.scheme else folder), False
+
+
+def _standard_output(stored: StoredModel, options: TargetOptions) -> Sink:
+    from ..formats.standardoutput import StandardOutputSink
+
+    if options.as_format is not None:
+        raise UsageError("--as is for files and folders, and - is standard output", hint="leave it out")
+    _check_only_file(STANDARD_OUTPUT, stored)
+    folder = format_named(FOLDER)
+    assert folder
+    writing_of(folder, options, "standard output", True, None)
+    return StandardOutputSink()
+
+
+def _check_file(target: Path, stored: StoredModel) -> None:
+    """Check that a model is one file, of the kind that `target` is named as.
+
+    Raises:
+        UsageError: the suffix is misspelt, or not that of the file.
+        FormatError: there are more files.
+    """
+    meant = similar_name(target)
+    if meant:
+        raise UsageError(
+            f"{target} looks like a file, and {target.suffix} is the suffix of no format",
+            hint=f"did you mean {meant}? For a folder of that name, add --as folder",
+        )
+    _check_only_file(str(target), stored)
+    suffix = Path(stored.files[0].path).suffix
+    if suffix.lower() != target.suffix.lower():
+        raise UsageError(
+            f"{target} would not be what its name says: the only file is {show(stored.files[0].path)}",
+            hint=f"name it {target.with_suffix(suffix)}, or add --as folder for a folder of that name",
+        )
+
+
+def _check_only_file(dest: str, stored: StoredModel) -> None:
+    origin = format_named(stored.format)
+    own = origin.suffixes[0] if origin and origin.suffixes and origin.name != FOLDER else None
+    stem = "model" if dest == STANDARD_OUTPUT else Path(dest).stem
+    place = "standard output" if dest == STANDARD_OUTPUT else dest
+    whole = f"name the target {stem}{own} for the archive, or {stem} for a folder" if own else f"name a folder: {stem}"
+    if not stored.complete:
+        raise FormatError(
+            f"{place} takes a model of one file, and this artifact does not list its files",
+            hint=f"name a folder: {stem}",
+        )
+    if len(stored.files) != 1:
+        names = sorted(each.path for each in stored.files)
+        raise FormatError(
+            f"{place} takes a model of one file, and this one has {len(names)}: {listed(names, _SHOWN)}",
+            hint=f"{whole}; or take one of them with --include",
+        )
+
+
+def _refuse_partial(dest: str, options: TargetOptions) -> None:
+    if isinstance(options, SelectOptions) and Selection(options):
+        raise UsageError(
+            f"{dest} needs all files of the model, and --include and --exclude leave some out",
+            hint="leave them out, or name a folder",
+        )
+
+
+def default_dest(reference: Reference, stored: StoredModel, as_format: str | None = None) -> str:
+    """The name of the model, with the suffix of its format or of its only file; with a slash for a folder.
+
+    Raises:
+        UsageError: it has no name, or that of the layout that it is in.
+    """
+    if isinstance(reference, RegistryReference):
+        name = reference.repository.rpartition("/")[2]
+    elif isinstance(reference, LayoutReference):
+        name = reference.path.absolute().name.removesuffix(".tar")
+    else:
+        raise UsageError(f"{reference} has no name that a target could have", hint="give DEST")
+    origin = format_named(as_format or stored.format)
+    suffix = origin.suffixes[0] if origin and origin.suffixes and origin.name != FOLDER else "/"
+    if suffix == "/" and as_format is None and stored.complete and len(stored.files) == 1:
+        only = Path(stored.files[0].path)
+        suffix = only.suffix if named_as_file(only) else "/"
+    found = name if name.endswith(suffix) else name + suffix
+    if isinstance(reference, LayoutReference) and Path(found).absolute() == reference.path.absolute():
+        raise UsageError(f"{found} is what the model is read from", hint="give another name as DEST")
+    return found
+
+
+@contextmanager
+def folders_above(dest: str | os.PathLike[str]) -> Iterator[None]:
+    """Make the folders that `dest` is to be in; where the block fails, those that are empty are removed again.
+
+    Raises:
+        DestinationError: they cannot be made.
+    """
+    made: list[Path] = []
+    if not (isinstance(dest, str) and (dest == STANDARD_OUTPUT or address_of(dest) or is_like_reference(dest))):
+        above = Path(dest).parent
+        with writing(Path(dest)):
+            made = [each for each in (above, *above.parents) if not each.exists()]
+            above.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _refuse_reference(dest: str) -> None:
+    """Refuse what is written as a reference: as a path it would be a folder that nobody looks for."""
+    if is_like_reference(dest):
+        raise UsageError(
+            f"{show(dest)} is a reference, and the target of a pull is a path",
+            hint="copy between stores with 'ocibridge copy', or write ./ before a path",
+        )

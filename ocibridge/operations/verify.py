@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..errors import IntegrityError, UsageError
+from ..errors import IntegrityError, UsageError, number
 from ..formats.check import CheckSink
 from ..formats.registry import format_named
 from ..layers import Encoding, Layer, LayerStream, StoredLayer
@@ -74,9 +74,9 @@ def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport
 
     workers.map(check, model.files)
     promised = sum(1 for file in model.files if file.sha256)
-    proven = [f"{len(model.files)} files ({size} bytes) can be read to their end"]
+    proven = [f"{number(len(model.files), 'file')} ({number(size, 'byte')}) can be read to their end"]
     if promised:
-        proven.append(f"{promised} of them have the sha256 that the format promises")
+        proven.append(f"{promised} of them {'has' if promised == 1 else 'have'} the sha256 that the format promises")
     if model.identity:
         proven.append(f"the identity is {model.identity}")
     return VerifyReport(
@@ -115,10 +115,11 @@ def _verify_artifact(
             ).identity
         warnings = list(store.warnings)
     size = sum(layer.descriptor.size for layer in artifact.layers)
+    layers, files = number(len(artifact.layers), "layer"), number(len(sink.hashes), "file")
     proven = [
         f"the manifest has the digest {fetched.descriptor.digest}",
-        f"{len(artifact.layers)} layers ({size} bytes) and the config have the digests that the manifest names",
-        f"{sink.listed} of {len(sink.hashes)} files have the sha256 that the manifest lists",
+        f"{layers} ({number(size, 'byte')}) and the config have the digests that the manifest names",
+        f"{sink.listed} of {files} {'has' if sink.listed == 1 else 'have'} the sha256 that the manifest lists",
     ]
     if any(layer.diff_id for layer in artifact.layers):
         proven.append("every layer unpacks to the diff id that the config names")

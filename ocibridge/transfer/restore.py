@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from .. import settings
@@ -29,10 +29,12 @@ class Restored(NamedTuple):
 
     Attributes:
         identity: The identity of what was restored, where its format has one.
+        files: Number of files that were written.
         kept: Bytes of the blobs that an interrupted restoration had left, and that were not fetched again.
     """
 
     identity: str | None
+    files: int
     kept: int
 
 
@@ -61,6 +63,7 @@ def restore(
     concurrency: int = settings.CONCURRENCY,
     progress: Progress | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    wanted: Callable[[str], bool] | None = None,
 ) -> Restored:
     """Read every layer into a sink and commit it. Each blob is verified by digest, each file by the sink.
 
@@ -72,6 +75,7 @@ def restore(
         concurrency: Blobs that move at the same time, where the sink allows it.
         progress: Receives progress events.
         limits: See `ocibridge.settings.Limits`.
+        wanted: Selects files by path; of the others, which share a layer with these, nothing is written.
 
     Raises:
         IntegrityError: a blob or file is not what was promised.
@@ -86,12 +90,12 @@ def restore(
         def read(on_bytes: ByteCount) -> list[str]:
             if sink.journal:
                 resume = LayerResume(layer, sink, sink.journal, number)
-                paths = _resume(resume, store, sink, on_bytes, limits)
+                paths = _resume(resume, store, sink, on_bytes, limits, wanted)
                 kept.append(resume.kept)
                 return paths
             with store.open_blob(layer.descriptor) as blob:
                 source = ProgressReader(blob, on_bytes)
-                return _write(unpack(layer, source, limits), source, sink)
+                return _write(unpack(layer, source, limits), source, sink, wanted)
 
         label = layer.files[0].path if layer.files else layer.descriptor.digest
         sha256 = layer.descriptor.digest[7:] if layer.encoding is Encoding.RAW else None
@@ -101,7 +105,7 @@ def restore(
         list(enumerate(layers)), lambda each: each[1].descriptor.size, item, sink, phase, concurrency, progress, [store]
     )
     check_collisions(paths, store.name)
-    return Restored(sink.commit(), sum(kept))
+    return Restored(sink.commit(), len(paths), sum(kept))
 
 
 def write_model(
@@ -166,14 +170,25 @@ def _read_all(
     return [path for paths in workers.map(work, order) for path in paths]
 
 
-def _write(files: Iterable[UnpackedFile], source: Reader, sink: Sink) -> list[str]:
+def _write(
+    files: Iterable[UnpackedFile], source: Reader, sink: Sink, wanted: Callable[[str], bool] | None = None
+) -> list[str]:
     """Write files, and read `source`, where they come from, to its end: there its digest is checked."""
     paths = []
-    for file in files:
+    for file in _selected(files, wanted):
         sink.write(file.path, file.size, file.reader, file.sha256)
         paths.append(file.path)
     drain(source)
     return paths
+
+
+def _selected(files: Iterable[UnpackedFile], wanted: Callable[[str], bool] | None) -> Iterator[UnpackedFile]:
+    """Files that are wanted; the others are read, as their bytes are part of the digest of their layer."""
+    for file in files:
+        if wanted is None or wanted(file.path):
+            yield file
+        else:
+            drain(file.reader)
 
 
 def _open_verified(file: ModelFile) -> Reader:
@@ -184,7 +199,14 @@ def _open_verified(file: ModelFile) -> Reader:
     return VerifiedReader(reader, promised, f"the file {file.path}")
 
 
-def _resume(resume: LayerResume, store: Store, sink: Sink, on_bytes: ByteCount, limits: Limits) -> list[str]:
+def _resume(
+    resume: LayerResume,
+    store: Store,
+    sink: Sink,
+    on_bytes: ByteCount,
+    limits: Limits,
+    wanted: Callable[[str], bool] | None,
+) -> list[str]:
     """Read a layer with what an earlier process has left of it, and with notes for a later one."""
     paths: list[str] = []
     counted = 0
@@ -195,7 +217,7 @@ def _resume(resume: LayerResume, store: Store, sink: Sink, on_bytes: ByteCount, 
         on_bytes(step)
 
     def read() -> list[str]:
-        for file in resume.files_of(store, count, limits):
+        for file in _selected(resume.files_of(store, count, limits), wanted):
             paths.append(file.path)
             sink.write(file.path, file.size, file.reader, file.sha256)
         return paths

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderFormat", "FolderReadOptions"]
 
-_FILES = (".gguf", ".safetensors")
-
 
 class FolderFormat(Format[FolderReadOptions, WriteOptions]):
     """Any folder, and a single GGUF or safetensors file as a model of one file.
@@ -33,12 +31,13 @@ class FolderFormat(Format[FolderReadOptions, WriteOptions]):
 
     name = "folder"
     label = "model folders"
+    suffixes = (".gguf", ".safetensors")
     read_options = FolderReadOptions
     write_options = WriteOptions
 
     def matches(self, path: Path) -> bool:
         """Return whether `path` is a folder, or a file named `*.gguf` or `*.safetensors`."""
-        return path.is_dir() or (path.suffix.lower() in _FILES and path.is_file())
+        return path.is_dir() or (self.suits(path) and path.is_file())
 
     def read(self, path: Path, options: FolderReadOptions) -> Model:
         """Read the folder or file at `path`; see `read_tree`."""
@@ -47,7 +46,11 @@ class FolderFormat(Format[FolderReadOptions, WriteOptions]):
         return read_tree(path, options)
 
     def sink(self, dest: Path, stored: StoredModel, options: WriteOptions) -> Sink:
-        """A sink for a folder (also for what was one file: the folder then has that file in it)."""
+        """A sink for a folder; where `options.packed` is true, for the only file of a model."""
+        if options.packed:
+            from ..onefile import OneFileSink
+
+            return OneFileSink(dest, stored, options)
         from ..foldersink import FolderSink
 
         return FolderSink(dest, stored, options)
