@@ -20,10 +20,12 @@ and this module.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from .errors import UsageError
@@ -184,6 +186,22 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text)):
         raise ValueError(f"{text!r} is no whole number of 1 or more")
     return int(text)
+
+
+def readable_file(text: str) -> Path:
+    """The path of a file that is there and can be read; it is not opened, as it may be a pipe.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    path = Path(text)
+    if not path.exists():
+        raise ValueError(f"there is no file {text}")
+    if path.is_dir():
+        raise ValueError(f"{text} is a folder, not a file")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{text} must not be read by this user")
+    return path
 
 
 def parse_size(text: str) -> int:

@@ -46,8 +46,9 @@ def refuse(args: argparse.Namespace) -> None:
     for name in options.given(args, own):
         flag = next(each.flags[0] for each in own if each.name == name)
         raise UsageError(
-            f"{flag} is for copies into and out of an archive, by --to and --from",
-            hint="leave it out: a copy from SOURCE to TARGET moves the tag, and removes nothing",
+            f"{flag} is for copies into and out of an archive",
+            hint="leave it out, as a copy from SOURCE to TARGET moves the tag and removes nothing; or add "
+            "--to oci-archive:FILE to pack",
         )
 
 

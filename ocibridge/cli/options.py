@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from ..errors import UsageError
 from ..formats.registry import formats
 from ..operations.options import SourceOptions, TargetOptions, TransferOptions
-from ..options import Option, Options, fields_of
+from ..options import Option, Options, fields_of, readable_file
 from ..stores.registry.options import RegistryOptions
 from .parser import OUTPUT, REGISTRY, SOURCE_REGISTRY
 from .parser import Commands as Commands
@@ -216,8 +216,8 @@ def add_source_registry(parser: Parser) -> None:
     """Add the options of the source registry, which start with `--from-`."""
     title = SOURCE_REGISTRY
     parser.add_argument_group(title, "where it is another than that of the target, or needs other options")
-    names = ("plain_http", "insecure", "ca_file", "username")
-    _declare(parser, [replace(each, group=title) for each in fields_of(RegistryOptions) if each.name in names], "from")
+    own = [replace(each, group=title) for each in fields_of(RegistryOptions) if each.group == REGISTRY]
+    _declare(parser, own, "from")
     parser.group(title).add_argument(
         "--from-password-stdin", action="store_true", help="read the password from standard input"
     )
@@ -231,14 +231,23 @@ def registry_of(args: argparse.Namespace, prefix: str = "") -> RegistryOptions |
         prefix: `from`, for the registry of the source.
 
     Raises:
-        UsageError: a password without a user, or a user without a password.
+        UsageError: a password without a user, a user without a password, a key without a certificate, or a credential
+            file that cannot be read.
     """
     found = given(args, fields_of(RegistryOptions), prefix)
     dash = f"{prefix}_" if prefix else ""
     stdin = getattr(args, f"{dash}password_stdin")
-    username, password = credentials(found.pop("username", None), stdin, f"--{prefix}-" if prefix else "--")
+    start = f"--{prefix}-" if prefix else "--"
+    username, password = credentials(found.pop("username", None), stdin, start)
     if not found and username is None:
         return None
-    if prefix and "registry_config" in args:
+    if "key_file" in found and "cert_file" not in found:
+        raise UsageError(f"{start}key-file is the key of a client certificate", hint=f"add {start}cert-file FILE")
+    if config := found.get("registry_config"):
+        try:
+            readable_file(str(config))
+        except ValueError as exc:
+            raise UsageError(f"{start}registry-config: {exc}", hint="check the path, or leave it out") from None
+    elif prefix and "registry_config" in args:
         found["registry_config"] = args.registry_config
     return RegistryOptions(**found, username=username, password=password)

@@ -65,7 +65,7 @@ def test_json(run: Run, references: list[str], target: RegistryServer, tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["REF", "--volume-size", "4GiB"], "where the copies go is missing"),
+        (["REF", "--volume-size", "4GiB"], "is for copies into and out of an archive; leave it out"),
         (["--from", "ARCHIVE"], "where the copies go is missing"),
         (["REF", "--to", "localhost:5000/x"], "many references go into one archive, and localhost:5000/x is none"),
         (["REF", "--to", "ARCHIVE", "--strip", "x"], "--strip is for restoring an archive; leave it out"),

@@ -52,7 +52,7 @@ def one_line(outcome: Outcome) -> str:
         ),
         (["push", "a", "oci:b", "c"], "'ocibridge push' takes no further argument 'c'; see 'ocibridge push --help'"),
         (["push", "a", "oci:b", "--xyzzy"], "'ocibridge push' has no option --xyzzy; see 'ocibridge push --help'"),
-        (["copy", "a:1/b", "a:1/c", "--force"], "--force is for copies into and out of an archive, by --to and --from"),
+        (["copy", "a:1/b", "a:1/c", "--force"], "--force is for copies into and out of an archive; leave it out"),
         (["push", "only-one"], "the following arguments are required: TARGET"),
         (["push", "a", "oci:b", "--no-such"], "'ocibridge push' has no option --no-such"),
         (
@@ -74,6 +74,19 @@ def one_line(outcome: Outcome) -> str:
         (["inspect", "neither"], "'neither' is neither a path that exists nor a reference"),
         (["push", "a", "oci:b", "--password-stdin"], "--password-stdin needs --username"),
         (["push", "a", "oci:b", "-u", "me"], "give it with --password-stdin"),
+        (
+            ["inspect", "oci:b", "--ca-file", "nope.pem"],
+            "argument --ca-file: there is no file nope.pem; see 'ocibridge",
+        ),
+        (["inspect", "oci:b", "--cert-file", "/"], "argument --cert-file: / is a folder, not a file; see"),
+        (
+            ["inspect", "oci:b", "--key-file", __file__],
+            "--key-file is the key of a client certificate; add --cert-file",
+        ),
+        (["inspect", "oci:b", "--registry-config", "nope"], "--registry-config: there is no file nope; check the path"),
+        (["copy", "oci:b", "oci:c", "--from-ca-file", "nope"], "argument --from-ca-file: there is no file nope"),
+        (["copy", "oci:b", "oci:c", "--from-registry-config", "nope"], "--from-registry-config: there is no file nope"),
+        (["copy", "oci:b", "oci:c", "--from-key-file", __file__], "--from-key-file is the key of a client certificate"),
         (["completion", "tcsh"], "SHELL cannot be 'tcsh'; the choices are bash, zsh, fish."),
         (["inspect", "x\n\x1b[31my"], r"\n\x1b[31my"),
     ],

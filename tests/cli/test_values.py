@@ -94,12 +94,15 @@ def pushed(monkeypatch: pytest.MonkeyPatch) -> Given:
     return given
 
 
-def test_push_passes_everything_on(run: Run, pushed: Given) -> None:
+def test_push_passes_everything_on(run: Run, pushed: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ca", "c", "k", "conf"):
+        Path(name).touch()
     run(
         *("push", "src", "localhost/x:v1", "--layers", "raw", "--compress", "zstd", "-a", "k=v", "--created", "0"),
         *("--fetch-links", "--links-host", "a", "--links-host", "b:1", "--concurrency", "7"),
         *("--plain-http", "--insecure", "--ca-file", "ca", "--cert-file", "c", "--key-file", "k"),
-        *("--registry-config", "conf"),
+        *("--registry-config", "conf", "--bandwidth", "1MiB/s", "--retries", "2", "--timeout", "7"),
     )
     assert pushed.args[:2] == ("src", "localhost/x:v1")
     given = pushed.args[2]
@@ -110,6 +113,7 @@ def test_push_passes_everything_on(run: Run, pushed: Given) -> None:
     assert (registry.plain_http, registry.insecure, registry.ca_file) == (True, True, Path("ca"))
     assert (registry.cert_file, registry.key_file, registry.registry_config) == (Path("c"), Path("k"), Path("conf"))
     assert (registry.username, registry.password) == (None, None)
+    assert (registry.bandwidth, registry.retries.attempts, registry.timeouts.read) == (1 << 20, 3, 7)
 
 
 def test_without_flags_the_library_decides(run: Run, pushed: Given) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...options import Options, option, parse_rate
+from ...options import Options, option, parse_rate, readable_file
 from ...settings import DEFAULT_LIMITS, KiB, Limits
 
 if TYPE_CHECKING:
@@ -159,11 +159,13 @@ class RegistryOptions(Options):
     )
     insecure: bool = option(False, help="do not verify the TLS certificate", group=_GROUP)
     ca_file: Path | None = option(
-        None, help="certificate authorities to trust (PEM)", metavar="FILE", parse=Path, group=_GROUP
+        None, help="certificate authorities to trust (PEM)", metavar="FILE", parse=readable_file, group=_GROUP
     )
-    cert_file: Path | None = option(None, help="client certificate (PEM)", metavar="FILE", parse=Path, group=_GROUP)
+    cert_file: Path | None = option(
+        None, help="client certificate (PEM)", metavar="FILE", parse=readable_file, group=_GROUP
+    )
     key_file: Path | None = option(
-        None, help="key of the client certificate (PEM)", metavar="FILE", parse=Path, group=_GROUP
+        None, help="key of the client certificate (PEM)", metavar="FILE", parse=readable_file, group=_GROUP
     )
     registry_config: Path | None = option(
         None, help="credential file, instead of those of docker and podman", metavar="FILE", parse=Path, group=_GROUP
