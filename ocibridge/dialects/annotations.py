@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import FormatError
+from ..errors import FormatError, UsageError
 from ..layers import Encoding, StoredLayer
 from ..model import FileEntry, Role
 from ..oci import Document, canonical_json
@@ -27,6 +27,7 @@ INFO = OURS + "info"
 PREFIX = OURS + "prefix"
 COMPANION = OURS + "sibling"  # the key is part of published digests
 
+SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
 EPOCH = "1970-01-01T00:00:00Z"
 
 
@@ -40,6 +41,19 @@ class FileMetadata(Document):
     size: int
     mtime: str = EPOCH
     typeflag: int = 0
+
+
+def refuse_reserved(annotations: Mapping[str, str]) -> None:
+    """Refuse annotations of a user that ocibridge reads, and so writes itself.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for key in annotations:
+        if key.startswith((OURS, *SPECIFIED)):
+            raise UsageError(f"the annotation {show(key)} is written by ocibridge itself", hint="leave it out")
+        if key == oci.ANNOTATION_CREATED:
+            raise UsageError(f"the annotation {show(key)} is written by --created", hint="give --created TIME instead")
 
 
 def listing(files: Sequence[FileEntry]) -> str | None:
@@ -110,7 +124,6 @@ def file_size(value: str | None) -> int | None:
 
 
 _PER_LAYER = (FILES, ROLE)
-SPECIFIED = ("org.cnai.model.", "org.cncf.model.")
 _ANEW = ("filepath", "file.mediatype.untested", "model", "config", "readme", "license")
 
 

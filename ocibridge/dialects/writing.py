@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ..errors import LimitError
+from ..errors import LimitError, UsageError
 from ..layers import BuiltManifest, Encoding, LayerDigests, ManifestPlan
 from ..model import FileEntry, Model, ModelFile, ModelInfo
 from ..oci import MEDIA_TYPE_MANIFEST, Descriptor, Manifest, canonical_json
 from ..oci import manifest as oci
+from ..paths import show
 from ..settings import DEFAULT_LIMITS, MAX_LAYERS, Limits
 from . import annotations as keys
 from .base import FinishedLayer, ManifestDialect, StoredArtifact
@@ -30,7 +31,7 @@ class PlanOptions:
     Attributes:
         layers: See `Layers`.
         compress: See `Compress`; only for tar layers.
-        annotations: Manifest annotations of the user; they win over ours.
+        annotations: Manifest annotations of the user, about what the model says nothing of.
         created: Creation time to record; none is recorded without it, so that digests do not depend on the day.
         dialect: The dialect; None is `cnai`.
         prefix: Folder that the files are put into inside the layers, with a slash after it; the model does not have it.
@@ -65,6 +66,7 @@ def plan_manifest(model: Model, options: PlanOptions) -> ManifestPlan:
     """Plan the artifact of a model; no file is read.
 
     Raises:
+        UsageError: an annotation is given that the model's own metadata gives as well.
         FormatError: the model cannot be expressed (see `pack`).
         UsageError: the dialect has no name for these layers, or there cannot be as few as wanted.
     """
@@ -82,7 +84,17 @@ def plan_manifest(model: Model, options: PlanOptions) -> ManifestPlan:
         annotations=options.annotations,
         created=options.created,
     )
+    _refuse_doubled(options.annotations, _manifest_annotations(about._replace(annotations={}), dialect))
     return _plan(about, packed, dialect, options.limits)
+
+
+def _refuse_doubled(given: Mapping[str, str], written: Mapping[str, str]) -> None:
+    for key, value in given.items():
+        if written.get(key, value) != value:
+            raise UsageError(
+                f"the annotation {show(key)} is already {show(written[key])}, from the metadata of the model",
+                hint="leave it out, or correct the metadata",
+            )
 
 
 def repack(

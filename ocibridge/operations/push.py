@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import settings
+from ..dialects.annotations import refuse_reserved
 from ..dialects.choices import Compress, Layers
 from ..dialects.packing import folder_prefix
 from ..dialects.registry import dialect_named
@@ -72,6 +73,7 @@ def push(
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
     prefix = folder_prefix(options.prefix)
+    refuse_reserved(options.annotations or {})
     found = source_of(source)
     layers = _whole(found, options) if options.exact else _layers(found, options)
     planned = PlanOptions(

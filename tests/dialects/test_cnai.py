@@ -3,17 +3,20 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ocibridge
 from ocibridge.dialects.base import StoredArtifact
 from ocibridge.dialects.choices import Compress, Layers
 from ocibridge.dialects.reading import parse_manifest, read_artifact
 from ocibridge.dialects.writing import PlanOptions, plan_manifest
-from ocibridge.errors import FormatError, LimitError
+from ocibridge.errors import FormatError, LimitError, UsageError
 from ocibridge.layers import BuiltManifest, Layer, describe
 from ocibridge.model import Model, Role
 from ocibridge.settings import SMALL_FILE, Limits
@@ -182,12 +185,35 @@ def test_reading_gives_back_what_was_written(layers: Layers, compress: Compress)
     assert len(rows) == len(SMALL.files)
 
 
-def test_user_annotations_win() -> None:
-    document = manifest(annotations={"org.opencontainers.image.title": "mine", "x": "y"})
+def test_user_annotations() -> None:
+    untitled = replace(SMALL, info=replace(SMALL.info, title=None, name=None))
+    document = manifest(untitled, annotations={"org.opencontainers.image.title": "mine", "x": "y"})
     assert document["annotations"]["org.opencontainers.image.title"] == "mine"
     assert document["annotations"]["x"] == "y"
     keys = list(document["annotations"])
     assert all(one < other for one, other in pairwise(keys))
+
+
+def test_what_the_model_says_of_itself_cannot_be_said_again() -> None:
+    assert manifest(annotations={"org.opencontainers.image.title": "Small"}) == manifest()
+    with pytest.raises(UsageError, match="already 'Small', from the metadata of the model; leave it out"):
+        manifest(annotations={"org.opencontainers.image.title": "mine"})
+
+
+@pytest.mark.parametrize(
+    "key", ["org.ocibridge.identity", "org.ocibridge.x", "org.cnai.model.filepath", "org.cncf.model.y"]
+)
+def test_keys_of_ocibridge_are_refused_before_anything_is_read(key: str, tmp_path: Path) -> None:
+    options = ocibridge.PushOptions(annotations={key: "hack"})
+    with pytest.raises(UsageError, match=f"the annotation '{key}' is written by ocibridge itself; leave it out"):
+        ocibridge.push(tmp_path / "nothing.carton", f"oci:{tmp_path}/x:v1", options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_creation_time_has_an_option_of_its_own(tmp_path: Path) -> None:
+    options = ocibridge.PushOptions(annotations={"org.opencontainers.image.created": "2026-01-01T00:00:00Z"})
+    with pytest.raises(UsageError, match="give --created TIME instead"):
+        ocibridge.push(tmp_path / "nothing.carton", f"oci:{tmp_path}/x:v1", options)
 
 
 def test_a_listing_that_does_not_fit_is_left_out_and_symlinks_survive() -> None:

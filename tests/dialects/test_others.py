@@ -244,7 +244,7 @@ def test_an_unknown_dialect() -> None:
 @pytest.mark.parametrize(("one", "other"), list(permutations(dialect_names(), 2)))
 @pytest.mark.parametrize("compress", [Compress.NONE, Compress.GZIP])
 def test_there_and_back_is_the_same_manifest(one: str, other: str, compress: Compress) -> None:
-    model = replace(SMALL, info=replace(SMALL.info, param_size="8b", created_at=CREATED))
+    model = replace(SMALL, info=replace(SMALL.info, title=None, name=None, param_size="8b", created_at=CREATED))
     mine = {
         "org.opencontainers.image.title": "mine",
         "com.example.key": "value",
