@@ -73,5 +73,5 @@ def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
     name = report.identity or "the model"
     if isinstance(report, ConvertReport):
         origin = report.source_dialect or report.source
-        return f"converted {name} from {origin} to {report.dialect}: layers {movements(report.layers)}"
+        return f"converted {name} from {origin} to {report.dialect}: {movements(report.layers)}"
     return f"converted {name} to {target_name(report)} {files(report)}"

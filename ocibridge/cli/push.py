@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import human_size
+from ..operations.companions import IMAGE
 from ..operations.options import PushOptions
 from . import options
 from .running import perform
@@ -41,32 +42,52 @@ def add(commands: options.Commands[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Publish, and print the pinned reference."""
+    """Publish, and print the pinned references."""
     chosen = options.options_of(args, PushOptions)
     registry = options.registry_of(args)
     from ..operations.push import push
+    from ..operations.tags import parse_tags
 
     perform(
         args,
         lambda progress: push(args.source, args.target, chosen, registry=registry, progress=progress),
-        lambda report: [report.reference],
-        summary,
+        lambda report: published(report, args.quiet),
+        lambda report: summary(report, untagged=parse_tags(args.target)[0].tag is None),
     )
 
 
-def summary(report: PushReport) -> str:
-    """Format the summary: layers that were uploaded, and those that were not."""
-    name = report.identity or report.format
-    also = "".join(f", also {each.reference}" for each in report.also)
-    return f"pushed {name}: layers {movements(report.layers)}{also}"
+def published(report: PushReport, quiet: bool = False) -> list[str]:
+    """Format everything that was published, pinned: the artifact alone if `quiet`, else what each is for, too."""
+    if quiet:
+        return [report.reference]
+    rows = [("artifact", report.reference)]
+    rows += [("mountable" if each.kind == IMAGE else each.kind, each.reference) for each in report.also]
+    return [f"{label:9}  {reference}" for label, reference in rows]
+
+
+def summary(report: PushReport, *, untagged: bool = False) -> str:
+    """Format the summary: the tags, layers that were uploaded, and those that were not.
+
+    Args:
+        report: What was done.
+        untagged: Whether the user gave no tag.
+    """
+    name, place = report.identity or report.format, report.reference.rpartition("@")[0]
+    tags = ",".join(report.tags) + (" (no tag was given)" if untagged else "")
+    also = "".join(f", also {','.join(each.tags)}" for each in report.also)
+    return f"pushed {name} as {place}:{tags}: {movements(report.layers)}{also}"
 
 
 def movements(layers: Sequence[PushedLayer]) -> str:
-    """Format the number of layers by action."""
+    """Format the number of layers by action.
+
+    Example:
+        `6 layers uploaded (70.5 KiB), 1 skipped (1.0 KiB)`
+    """
     blobs = {layer.digest: layer for layer in layers}.values()
-
-    def part(action: str) -> str:
-        sizes = [layer.size for layer in blobs if layer.action == action]
-        return f"{len(sizes)} {action} ({human_size(sum(sizes))})" if sizes else ""
-
-    return ", ".join(text for text in map(part, ("uploaded", "skipped", "mounted")) if text) or "none"
+    found: list[str] = []
+    for action in ("uploaded", "skipped", "mounted"):
+        if sizes := [layer.size for layer in blobs if layer.action == action]:
+            noun = "" if found else " layer" if len(sizes) == 1 else " layers"
+            found.append(f"{len(sizes)}{noun} {action} ({human_size(sum(sizes))})")
+    return ", ".join(found) or "no layers"

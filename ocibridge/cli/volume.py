@@ -72,4 +72,4 @@ def _prepare(args: argparse.Namespace) -> None:
 
 def _prepared(report: PrepareReport) -> str:
     platforms = ", ".join(each.platform for each in report.platforms)
-    return f"prepared the image {report.tag} for {platforms}: layers {movements(report.layers)}"
+    return f"prepared the image {report.tag} for {platforms}: {movements(report.layers)}"

@@ -64,9 +64,11 @@ class ImageCompanion:
             contents: See `publish_image`, which gets the `options`, too.
         """
         fetched = fetch_artifact(store, self.artifact.pinned(artifact.digest))
-        tag = self.reference.version
-        done = publish_image(fetched, store, store, tag, platforms=self.platforms, contents=contents, **options)
-        return AlsoReport(kind=IMAGE, reference=str(self.reference), digest=done.image.descriptor.digest)
+        done = publish_image(
+            fetched, store, store, self.reference.version, platforms=self.platforms, contents=contents, **options
+        )
+        digest, tag = done.image.descriptor.digest, self.reference.version
+        return AlsoReport(kind=IMAGE, reference=str(self.reference.pinned(digest)), digest=digest, tag=tag, tags=[tag])
 
 
 def companion_of(target: Reference, platforms: Sequence[str]) -> ImageCompanion:

@@ -44,7 +44,10 @@ class OriginalManifest:
         """Store it; the blobs that it names have to be there."""
         built = BuiltManifest(self.data, self.media_type, b"", None, ())
         done = publish(ManifestPlan((), lambda _: built), store, self.reference.tag, session=session)
-        return AlsoReport(kind=self.kind, reference=str(self.reference), digest=done.manifest.digest)
+        digest, tag = done.manifest.digest, self.reference.version
+        return AlsoReport(
+            kind=self.kind, reference=str(self.reference.pinned(digest)), digest=digest, tag=tag, tags=[tag]
+        )
 
 
 def original_manifest(kind: str, model: Model, target: Reference) -> OriginalManifest:

@@ -7,6 +7,7 @@ import os
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,17 @@ from ..dialects.writing import PlanOptions, plan_manifest
 from ..errors import UsageError
 from ..layers import Encoding
 from ..model import Model
-from ..oci import Reference, parse_reference
+from ..oci import Reference
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
 from ..transfer.session import CopySession
 from .artifacts import stored_layers
-from .companions import IMAGE
+from .companions import IMAGE, companion_reference, companion_suffixes
 from .options import PushOptions
 from .reports import PushReport, pushed_layers
 from .sources import Source, mount_places, open_source, reading_of, source_of
+from .tags import add_tags, parse_tags
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -50,7 +52,7 @@ def push(
         source: The path of a model archive or folder; `ollama:NAME[:TAG]` for a model in the local Ollama store;
             `ollama://HOST/NAMESPACE/NAME[:TAG]` for one in a registry that speaks Ollama's dialect.
         target: `HOST[:PORT]/REPOSITORY[:TAG]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`; the tag defaults to
-            `latest`.
+            `latest`, and there may be several: `:v1,v1.2`.
         options: How it is packed and sent.
         registry: Credentials and TLS, for the target; for the source where the target is no registry.
         progress: Receives progress events.
@@ -69,7 +71,7 @@ def push(
         >>> push("digits.carton", "localhost:5000/models/digits:v1").identity  # doctest: +SKIP
         'carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471'
     """
-    reference = parse_reference(target) if isinstance(target, str) else target
+    reference, tags = parse_tags(target) if isinstance(target, str) else (target, (target.version,))
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
     prefix = folder_prefix(options.prefix)
@@ -96,6 +98,9 @@ def push(
             hint="add --layers raw-files, and leave out --compress",
         )
     image = _image_companion(options, reference)
+    suffixes = {each: companion_suffixes()[each] for each in dict.fromkeys(options.also)}
+    for tag, suffix in product(tags, suffixes.values()):
+        companion_reference(reference.at(tag), suffix)
     if layers is Layers.RAW_FILES and planned.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
     places = mount_places(reference, options.mount_from)
@@ -135,15 +140,20 @@ def push(
                     progress=progress,
                 )
             )
+        with store.batch():
+            for each in extra:
+                add_tags(store, each.digest, [tag + suffixes[each.kind] for tag in tags[1:]])
+            add_tags(store, done.manifest.digest, tags[1:])
         warnings = [*model.warnings, *store.warnings]
     return PushReport(
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
-        tag=reference.version,
+        tag=tags[0],
+        tags=list(tags),
         identity=model.identity,
         format=model.format,
         layers=pushed_layers(done),
-        also=extra,
+        also=[each.model_copy(update={"tags": [tag + suffixes[each.kind] for tag in tags]}) for each in extra],
         warnings=warnings,
     )
 

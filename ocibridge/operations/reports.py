@@ -30,8 +30,10 @@ class AlsoReport(Report):
     """A published companion."""
 
     kind: str = Field(description="image, or the name of the format whose manifest it is")
-    reference: str = Field(description="what its own tools call it, with its tag")
+    reference: str = Field(description="pinned reference, …@sha256:…")
     digest: Digest = Field(description="digest of its manifest")
+    tag: str = Field(description="first of its tags")
+    tags: list[str] = Field(description="its tags, one for each tag of the artifact")
 
 
 class PushReport(JsonReport):
@@ -40,7 +42,8 @@ class PushReport(JsonReport):
     schema_id: str = schema_named("push")
     reference: str = Field(description="pinned reference, …@sha256:…")
     digest: Digest = Field(description="digest of the manifest")
-    tag: str | None
+    tag: str = Field(description="first of its tags")
+    tags: list[str] = Field(description="all tags that lead to it now")
     identity: str | None = Field(description="what a round trip keeps, such as carton:<manifest hash>")
     format: str = Field(description="format of the source")
     layers: list[PushedLayer]

@@ -37,12 +37,13 @@ def test_there_and_back(run: Run, carton: Path, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/layout:v1"
     pushed = run("push", carton, target)
     assert pushed.status == 0
-    reference = pushed.out.splitlines()[-1]
+    label, reference = pushed.out.split()
+    assert label == "artifact"
     assert reference.startswith(f"oci:{tmp_path}/layout@sha256:")
-    assert pushed.err.startswith(f"ocibridge: pushed {IDENTITY}: layers 6 uploaded (")
+    assert pushed.err.startswith(f"ocibridge: pushed {IDENTITY} as {target}: 6 layers uploaded (")
     again = run("push", carton, target)
     assert again.out == pushed.out
-    assert ": layers 6 skipped (" in again.err
+    assert ": 6 layers skipped (" in again.err
 
     copy = tmp_path / "copy.carton"
     pulled = run("pull", reference, copy, "--zip-method", "deflate")
@@ -86,10 +87,10 @@ def test_the_summary_counts_each_blob_once() -> None:
         return PushedLayer.model_validate({"digest": digest, "size": 1024, "media_type": "x/y", "action": action})
 
     report = PushReport(
-        reference="r", digest=DIGEST, tag="v1", identity=None, format="folder",
+        reference="r@sha256:x", digest=DIGEST, tag="v1", tags=["v1", "v2"], identity=None, format="folder",
         layers=[layer(DIGEST, "mounted"), layer(DIGEST, "mounted"), layer(OTHER, "uploaded")], warnings=[],
     )  # fmt: skip
-    assert summary(report) == "pushed folder: layers 1 uploaded (1.0 KiB), 1 mounted (1.0 KiB)"
+    assert summary(report) == "pushed folder as r:v1,v2: 1 layer uploaded (1.0 KiB), 1 mounted (1.0 KiB)"
 
 
 def test_warnings_are_lines_on_standard_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

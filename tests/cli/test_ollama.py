@@ -27,9 +27,11 @@ def test_there_and_back(run: Run, store: Path, registry: RegistryServer, reposit
     target = f"{registry.host}/{repository}"
     pushed = run("push", f"ollama:{NAME}", f"{target}:v1", "--also", "ollama")
     assert pushed.status == 0
-    assert pushed.err.startswith(f"ocibridge: pushed {IDENTITY}: layers 7 uploaded (")
-    assert f", also {target}:v1-ollama, in " in pushed.err
-    reference = pushed.out.strip()
+    assert pushed.err.startswith(f"ocibridge: pushed {IDENTITY} as {target}:v1: 7 layers uploaded (")
+    assert ", also v1-ollama, in " in pushed.err
+    (artifact, reference), (ollama, companion) = (line.split() for line in pushed.out.splitlines())
+    assert (artifact, ollama) == ("artifact", "ollama")
+    assert companion.startswith(f"{target}@sha256:")
 
     pulled = run("pull", reference, "ollama:copy:v2")
     assert (pulled.status, pulled.out) == (0, f"{reference}\n")
@@ -53,7 +55,9 @@ def test_there_and_back(run: Run, store: Path, registry: RegistryServer, reposit
 def test_mounts_are_reported(run: Run, store: Path, registry: RegistryServer, repository: str) -> None:
     origin = f"{registry.host}/{repository}"
     report = json.loads(run("push", f"ollama:{NAME}", f"{origin}:v1", "--also", "ollama", "--json").out)
-    assert [(each["kind"], each["reference"]) for each in report["also"]] == [("ollama", f"{origin}:v1-ollama")]
+    (also,) = report["also"]
+    assert (also["kind"], also["tag"], also["tags"]) == ("ollama", "v1-ollama", ["v1-ollama"])
+    assert also["reference"] == f"{origin}@{also['digest']}"
     for number, source in enumerate((f"ollama:{NAME}", f"ollama://{origin}:v1-ollama")):
         argv = ["push", source, f"{origin}-{number}:v1", "--mount-from", repository, "--json"]
         mounted = json.loads(run(*argv).out)

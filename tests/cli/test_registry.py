@@ -41,7 +41,7 @@ def test_login_push_pull_logout(
     pushed = run("push", carton, target, "--json")
     assert (pushed.status, pushed.err) == (0, "")
     reference = json.loads(pushed.out)["reference"]
-    assert run("push", carton, target).out == reference + "\n"
+    assert run("push", carton, target, "-q").out == reference + "\n"
     assert run("verify", reference, "-q").out.endswith("\nverified\n")
     assert run("pull", reference, tmp_path / "copy.carton").status == 0
     missing = run("inspect", f"{host}/{repository}:v2")

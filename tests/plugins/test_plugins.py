@@ -119,7 +119,7 @@ def test_its_companion_is_published_copied_and_mirrored(mar: Path, tmp_path: Pat
     pushed = ocibridge.push(
         mar, f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(layers="raw-files", also=["mar", "image"])
     )
-    assert [(each.kind, each.reference.rpartition(":")[2]) for each in pushed.also] == [
+    assert [(each.kind, each.tag) for each in pushed.also] == [
         ("mar", "v1-mar"),
         ("image", "v1-image"),
     ]

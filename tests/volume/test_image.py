@@ -130,7 +130,7 @@ def test_both_manifests_name_the_same_blobs(place: str, compress: str) -> None:
     pushed = ocibridge.push(CARTON, f"{place}:v1", ocibridge.PushOptions(compress=compress, also=["image"]))
     assert pushed.digest == ocibridge.push(CARTON, f"{place}:plain", ocibridge.PushOptions(compress=compress)).digest
     (also,) = pushed.also
-    assert (also.kind, also.reference) == ("image", f"{place}:v1-image")
+    assert (also.kind, also.tag, also.reference) == ("image", "v1-image", f"{place}@{also.digest}")
     with open_store(parse_reference(place)) as store:
         image = load(store, "v1-image")
         assert image.digest == also.digest

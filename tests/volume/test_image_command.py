@@ -21,7 +21,7 @@ def test_the_last_line_is_what_a_pod_mounts(run: Run, tmp_path: Path) -> None:
     assert run("push", CARTON, target, "--prefix", "models", "--max-layers", 7).status == 0
     done = run("volume", "prepare", target, "--platform", "linux/arm64,linux/amd64", "--platform", "linux/s390x")
     assert (done.status, done.out) == (0, f"oci:{tmp_path}/x@{load_from(target + '-image').digest}\n")
-    assert "prepared the image v1-image for linux/amd64, linux/arm64, linux/s390x: layers" in done.err
+    assert "prepared the image v1-image for linux/amd64, linux/arm64, linux/s390x: 6 layers" in done.err
     assert "skipped" in done.err
     assert run("volume", "prepare", target, "--suffix=.k8s", "-q").err == ""
     assert len(load_from(f"{target}.k8s").manifests) == 2
@@ -43,7 +43,11 @@ def test_json(run: Run, tmp_path: Path) -> None:
 def test_the_push_says_so(run: Run, tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
     done = run("push", CARTON, target, "--also", "image", "--platform", "linux/amd64")
-    assert f"also {target}-image" in done.err
+    assert ", also v1-image, in " in done.err
+    image = load_from(f"{target}-image")
+    (_, artifact), mountable = (line.split() for line in done.out.splitlines())
+    assert mountable == ["mountable", f"oci:{tmp_path}/x@{image.digest}"]
+    assert run("push", CARTON, target, "--also", "image", "--platform", "linux/amd64", "-q").out == f"{artifact}\n"
     assert len(load_from(f"{target}-image").manifests) == 1
 
 
