@@ -11,8 +11,9 @@ import json
 import os
 import signal
 import sys
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -24,8 +25,13 @@ from . import completion
 from .output import note, result, say, say_as_events, warn
 from .parser import OUTPUT, Parser
 
+_AGAIN = 0.5
+"""Seconds in which a second signal means the first: `timeout` sends one to the process and one to its group."""
 _YOUNG = 200_000
 """Objects that are made before the garbage collector looks at them; Python's own choice is 700, or 2000."""
+_SHOW_CURSOR = b"\x1b[?25h"
+"""Bars hide it (ECMA-48, DECTCEM)."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 GROUPS = {
     "move models": ("push", "pull", "copy", "convert", "mirror"),
@@ -66,12 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
+        The exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM). A second
+        signal ends the process at once.
     """
     _reduce_startup()
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = argparse.Namespace(go_on=None, parallel=None, verbose=False, debug=False)
-    before = _on_terminate(_terminated)
+    before = _on_signals(dict.fromkeys(_SIGNALS, _interrupting()))
     try:
         if completion.is_requested():
             completion.complete(build_parser())
@@ -96,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(exc, _wants_json(arguments), args, settings.debug() or "--debug" in arguments)
     finally:
         say_as_events(False)
-        _on_terminate(before)
+        _on_signals(before)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
@@ -154,17 +161,33 @@ class _Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a command as Ctrl-C does."""
 
 
-def _terminated(*_: object) -> None:
-    raise _Terminated
+def _interrupting() -> Callable[[int, object], None]:
+    """A handler of signals: the first one is an exception, so that the command ends in order; the next ends it."""
+    first: list[float] = []
+
+    def handle(number: int, _: object) -> None:
+        if not first:
+            first.append(time.monotonic())
+            raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        if time.monotonic() - first[0] >= _AGAIN:
+            with suppress(OSError):
+                if os.isatty(2):
+                    os.write(2, _SHOW_CURSOR)
+            os._exit(TERMINATED if number == signal.SIGTERM else INTERRUPTED)
+
+    return handle
 
 
-def _on_terminate(handler: Any) -> Any:
-    """Set the handler of SIGTERM, and return the earlier one; an ignored signal stays ignored."""
-    before = signal.getsignal(signal.SIGTERM)
-    if handler is not None and before is not signal.SIG_IGN:
-        with suppress(ValueError):  # outside of the main thread nobody can
-            signal.signal(signal.SIGTERM, handler)
-    return before
+def _on_signals(handlers: Mapping[signal.Signals, Any]) -> dict[signal.Signals, Any]:
+    """Set the handlers of signals, and return the earlier ones; an ignored signal stays ignored."""
+    found = {}
+    for number, handler in handlers.items():
+        before = signal.getsignal(number)
+        if handler is not None and before is not signal.SIG_IGN:
+            with suppress(ValueError):  # outside of the main thread nobody can
+                signal.signal(number, handler)
+                found[number] = before
+    return found
 
 
 def _failed(exc: Exception, as_json: bool, args: argparse.Namespace, debug: bool) -> int:

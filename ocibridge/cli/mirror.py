@@ -15,9 +15,10 @@ from ..mirror.options import MirrorOptions, RunOptions, ShardOptions
 from ..mirror.shards import Shard
 from ..options import Options, shared
 from . import options
-from .mirrored import plan_lines, run_lines, summary
-from .output import note, say, warn
-from .running import perform
+from .counts import Counts
+from .mirrored import item_line, plan_lines, run_lines, summary
+from .output import say, warn
+from .running import perform, show
 
 if TYPE_CHECKING:
     from ..mirror.jobs.job import Job
@@ -97,7 +98,7 @@ def _add_check(commands: options.Commands[Any]) -> None:
 
 
 def _add_job(parser: options.Parser, kind: type[Options], *, journal: bool = True) -> None:
-    parser.add_argument("job", metavar="JOB", type=Path, help="the job file (docs/mirror-job.md)")
+    parser.add_argument("job", metavar="JOB", help="the job file (docs/mirror-job.md), or - for standard input")
     options.add_flags(parser, kind, progress=True, registry=False)
     if journal:
         group = parser.add_mutually_exclusive_group()
@@ -119,6 +120,8 @@ def _run(args: argparse.Namespace) -> None:
     plan = _read_plan(args.plan) if args.plan else None
 
     def once(entries: frozenset[int] | None = None) -> MirrorReport:
+        stopped: list[MirrorReport] = []
+
         def run(progress: Progress) -> MirrorReport:
             with executor_of(chosen.executor, workers_of(job, chosen), args.scheduler) as executor:
                 return mirror_run(
@@ -127,12 +130,18 @@ def _run(args: argparse.Namespace) -> None:
                     plan=plan,
                     executor=executor,
                     entries=entries,
-                    journal=_journal(args, chosen.shard),
-                    on_item=_teller(args),
+                    journal=_journal(args, job, chosen.shard),
+                    on_item=_teller(progress),
+                    on_interrupt=stopped.append,
                     progress=progress,
                 )
 
-        report = perform(args, run, run_lines, summary, at_the_end=True)
+        try:
+            report = perform(args, run, partial(run_lines, quiet=args.quiet), summary, at_the_end=True)
+        except KeyboardInterrupt:
+            for report in stopped:
+                _say_interrupted(args, report)
+            raise
         _write_reports(args, report)
         return report
 
@@ -142,12 +151,22 @@ def _run(args: argparse.Namespace) -> None:
         follow(job, once, say)
         return
     report = once()
-    failed = report.counts.get("failed", 0)
-    if failed:
+    if failed := report.counts["failed"]:
         raise StoreError(
             f"{failed} of {len(report.items)} could not be brought in sync",
             hint="the output says why; correct that, run the same command again, which resumes these",
         )
+
+
+def _say_interrupted(args: argparse.Namespace, report: MirrorReport) -> None:
+    """Print and write what an interrupted run has done; nothing of that changes its status."""
+    try:
+        show(args, report, partial(run_lines, quiet=args.quiet))
+        if not (args.quiet or args.json):
+            say(summary(report), "summary")
+        _write_reports(args, report)
+    except OcibridgeError as exc:
+        warn([exc.message])
 
 
 def _plan(args: argparse.Namespace) -> None:
@@ -156,17 +175,18 @@ def _plan(args: argparse.Namespace) -> None:
     if args.output:
         check_place(args.output)
     chosen = options.options_of(args, MirrorOptions)
-    plan = _planned(args, chosen, _journal(args, chosen.shard), "plan")
+    job = _load(args)
+    plan = _planned(args, job, chosen, _journal(args, job, chosen.shard), "plan")
     if args.output:
         write_pieces(args.output, (f"{piece}\n".encode() for piece in plan.json_pieces()))
     _unless_failed(plan)
 
 
 def _check(args: argparse.Namespace) -> None:
-    plan = _planned(args, shared(MirrorOptions, options.options_of(args, ShardOptions), full=True), None, "check")
+    chosen = shared(MirrorOptions, options.options_of(args, ShardOptions), full=True)
+    plan = _planned(args, _load(args), chosen, None, "check")
     _unless_failed(plan)
-    behind = plan.counts.get("copy", 0)
-    if behind:
+    if behind := plan.counts["copy"]:
         raise StoreError(
             f"{number(behind, 'tag')} {'is' if behind == 1 else 'are'} not in sync",
             hint=f"run 'ocibridge mirror run {args.job} --full'",
@@ -177,27 +197,27 @@ def _load(args: argparse.Namespace) -> Job:
     """The job; several mistakes in its file are printed on one line each."""
     # Requests leave cycles behind, and a job may send very many.
     gc.set_threshold(_YOUNG)
-    from ..mirror.jobs.job import Job
+    from ..mirror.files import STDIN, read_job
     from ..mirror.jobs.yamlfile import YamlError
 
     try:
-        return Job.load(args.job)
+        return read_job(args.job)
     except YamlError as exc:
         if args.json or len(exc.problems) == 1:
             raise
         for problem in exc.problems:
             say(problem)
-        raise FormatError(f"there are {len(exc.problems)} mistakes in {args.job}", hint="they stand above") from None
+        name = STDIN if args.job == "-" else args.job
+        raise FormatError(f"there are {len(exc.problems)} mistakes in {name}", hint="they stand above") from None
 
 
-def _planned(args: argparse.Namespace, chosen: MirrorOptions, journal: Path | None, word: str) -> MirrorPlan:
+def _planned(args: argparse.Namespace, job: Job, chosen: MirrorOptions, journal: Path | None, word: str) -> MirrorPlan:
     from ..mirror.plan import mirror_plan
 
-    job = _load(args)
     plan = perform(
         args,
         lambda progress: mirror_plan(job, chosen, journal=journal, progress=progress),
-        lambda plan: plan_lines(plan, word),
+        lambda plan: plan_lines(plan, word, quiet=args.quiet),
     )
     if not args.json:
         warn(job.warnings)
@@ -215,23 +235,28 @@ def _read_plan(path: Path) -> MirrorPlan:
     return read_plan(path)
 
 
-def _journal(args: argparse.Namespace, shard: Shard | None) -> Path | None:
+def _journal(args: argparse.Namespace, job: Job, shard: Shard | None) -> Path | None:
     if args.no_journal:
         return None
     if args.journal is not None:
         return Path(args.journal)
     from ..mirror.files import journal_path
 
-    return journal_path(args.job, shard)
+    return journal_path(job.digest if args.job == "-" else args.job, shard)
 
 
-def _teller(args: argparse.Namespace) -> Callable[[MirrorItem], None] | None:
-    """Says each tag as it is done: as JSON lines where these are asked for."""
-    if args.progress != "json" or args.quiet:
-        return None
+def _teller(progress: Progress) -> Callable[[MirrorItem], None] | None:
+    """Says each tag as it is done; above bars, only what failed."""
     from ..mirror.reports import TagEvent
+    from .progress import JsonLines, PlainLines
 
-    return lambda item: note(TagEvent(tag=item).line())
+    if isinstance(progress, JsonLines):
+        return lambda item: progress.event(TagEvent(tag=item))
+    if isinstance(progress, PlainLines):
+        return lambda item: progress.note(item_line(item))
+    if isinstance(progress, Counts):
+        return lambda item: progress.note(item_line(item)) if item.outcome == "failed" else None
+    return None
 
 
 def _check_reports(args: argparse.Namespace) -> None:

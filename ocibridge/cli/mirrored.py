@@ -8,15 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import human_size, number
-from .output import aligned, printable
+from .output import aligned, columns
 
 if TYPE_CHECKING:
-    from ..mirror.reports import Failure, MirrorPlan, MirrorReport
+    from ..mirror.reports import Failure, MirrorItem, MirrorPlan, MirrorReport
     from ..report import Moves
 
 
-def plan_lines(plan: MirrorPlan, word: str) -> Iterator[str]:
-    """Format a plan: a line for each tag that is not in sync, and the sums, which begin with `word`."""
+def plan_lines(plan: MirrorPlan, word: str, *, quiet: bool = False) -> Iterator[str]:
+    """Format a plan: a line for each tag that is not in sync, and the sums, which begin with `word`.
+
+    Args:
+        plan: A plan.
+        word: `plan` or `check`.
+        quiet: Only what failed.
+    """
 
     def rows() -> Iterator[Sequence[str]]:
         for item in plan.items:
@@ -24,41 +30,59 @@ def plan_lines(plan: MirrorPlan, word: str) -> Iterator[str]:
                 arrow = "->" if item.source else ""
                 yield item.action, item.source or "", arrow, item.target, _reason(item.reason, item.moves)
 
-    yield from aligned(rows)
-    for source, problem in plan.failures.items():
-        yield printable(f"  failed  {source}: {_sentence(problem)}")
+    if not quiet:
+        yield from aligned(rows)
+    failures = [("failed", each.source or "", "->", each.target, _sentence(each.error)) for each in plan.failures]
+    yield from columns(failures)
+    if quiet:
+        return
     counts = plan.counts
-    parts = [f"{counts.get('copy', 0)} to copy" + (f" ({_bytes(plan.totals)})" if _moves(plan.totals) else "")]
+    parts = [f"{counts['copy']} to copy" + (f" ({_bytes(plan.totals)})" if _moves(plan.totals) else "")]
     parts += _skipped(item.reason for item in plan.items if item.action == "skip")
     for action, words in (("prune", "to prune"), ("keep", "kept that the source does not have")):
-        if counts.get(action):
+        if counts[action]:
             parts.append(f"{counts[action]} {words}")
     if plan.failures:
-        parts.append(f"{len(plan.failures)} failed")
+        parts.append(f"{counts['failed']} failed")
     yield f"{word}: " + ", ".join(parts)
 
 
-def run_lines(report: MirrorReport) -> Iterator[str]:
-    """A line for each tag with which something was done, and at the end for each with which something went wrong."""
+def run_lines(report: MirrorReport, *, quiet: bool = False) -> Iterator[str]:
+    """A line for each tag with which something was done, and at the end for each with which something went wrong.
+
+    Args:
+        report: Of a run.
+        quiet: Only what failed.
+    """
 
     def rows() -> Iterator[Sequence[str]]:
-        for failed in (False, True):
+        for failed in (True,) if quiet else (False, True):
             for item in report.items:
-                if item.outcome == "skipped" or (item.outcome == "failed") is not failed:
-                    continue
-                also = "".join(f", also {each}" for each in item.also)
-                why = _sentence(item.error) if item.error else _reason(item.reason, item.moves) + also
-                yield item.outcome, item.source or "", "->" if item.source else "", item.target, why
+                if item.outcome != "skipped" and (item.outcome == "failed") is failed:
+                    yield _cells(item)
 
     return aligned(rows, indent="")
+
+
+def item_line(item: MirrorItem) -> str:
+    """One tag on one line, for logs."""
+    return " ".join(filter(None, _cells(item)))
+
+
+def _cells(item: MirrorItem) -> Sequence[str]:
+    also = "".join(f", also {each}" for each in item.also)
+    why = _sentence(item.error) if item.error else _reason(item.reason, item.moves) + also
+    return item.outcome, item.source or "", "->" if item.source else "", item.target, why
 
 
 def summary(report: MirrorReport) -> str:
     """Format the summary: the number of tags by outcome, and the bytes that were not transferred."""
     counts = report.counts
-    parts = [f"{counts['copied']} copied"] if counts.get("copied") else []
+    parts = [f"{counts['copied']} copied"] if counts["copied"] else []
     parts += _skipped(item.reason for item in report.items if item.outcome == "skipped")
-    parts += [f"{counts[outcome]} {outcome}" for outcome in ("pruned", "kept", "failed") if counts.get(outcome)]
+    parts += [f"{counts[outcome]} {outcome}" for outcome in ("pruned", "kept", "failed") if counts[outcome]]
+    if report.remaining is None or report.remaining:
+        parts.append("not all tags were listed" if report.remaining is None else f"{report.remaining} left to do")
     totals = report.totals
     moved = f"{human_size(totals.copied_bytes)} moved"
     saved = totals.mounted_bytes + totals.present_bytes
@@ -67,7 +91,8 @@ def summary(report: MirrorReport) -> str:
         how = [f"{count} {word}" for count, word in saved_blobs if count]
         moved += f", {human_size(saved)} did not have to (blobs: {', '.join(how)})"
     resumed = f"; a run that was interrupted had done {report.resumed} of them" if report.resumed else ""
-    return f"mirrored: {', '.join(parts) or 'nothing to do'}; {moved}{resumed}"
+    word = "interrupted" if report.interrupted else "mirrored"
+    return f"{word}: {', '.join(parts) or 'nothing to do'}; {moved}{resumed}"
 
 
 def _skipped(reasons: Iterable[str]) -> list[str]:

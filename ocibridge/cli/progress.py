@@ -13,14 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from typing import TextIO
 
 from ..errors import human_size
 from ..transfer import Progress, Task
 from ..transfer.events import Event, FinishEvent, MessageEvent, PlanEvent, ProgressEvent, StartEvent
-from .counts import Counts
+from .counts import Counts, Snapshot
 from .output import human_time, printable
 
+_MOST_NAMES = 3
 LARGE = 64 * 1024 * 1024
 """A layer of this size gets a line of its own when it is finished."""
 
@@ -69,17 +71,17 @@ class Lines(Counts):
 
 
 class PlainLines(Lines):
-    """A sentence every few seconds, and one for every large layer."""
+    """A sentence every few seconds, and one for every large layer, each with its time (RFC 3339)."""
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
         super().finish(task, outcome)
         if task.size >= LARGE:
-            self._write(f"ocibridge: {task.phase} {printable(task.label)} ({human_size(task.size)}): {outcome}")
+            self.note(f"{task.phase} {task.label} ({human_size(task.size)}): {outcome}")
 
     def note(self, text: str) -> None:
         """See `Counts`."""
-        self._write(f"ocibridge: {printable(text)}")
+        self._write(f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ} ocibridge: {printable(text)}")
 
     def tick(self) -> None:
         """See `Lines`."""
@@ -90,9 +92,10 @@ class PlainLines(Lines):
         amount = f"{human_size(now.done)} moved"
         if now.size:
             amount = f"{human_size(now.done)} of {human_size(now.size)} ({now.done * 100 // now.size}%)"
-        self._write(
-            f"ocibridge: {now.phase}: {now.finished} of {now.tasks}, {amount}, {human_size(now.rate)}/s"
+        self.note(
+            f"{now.phase}: {now.finished} of {now.tasks}, {amount}, {human_size(now.rate)}/s"
             + (f", {human_time(left)} left" if left is not None else "")
+            + _names(now)
         )
 
 
@@ -102,26 +105,26 @@ class JsonLines(Lines):
     def plan(self, phase: str, tasks: int, size: int) -> None:
         """See `Progress`."""
         super().plan(phase, tasks, size)
-        self._event(PlanEvent(phase=phase, tasks=tasks, size=size))
+        self.event(PlanEvent(phase=phase, tasks=tasks, size=size))
 
     def start(self, task: Task) -> None:
         """See `Progress`."""
         super().start(task)
-        self._event(StartEvent(phase=task.phase, label=task.label, size=task.size))
+        self.event(StartEvent(phase=task.phase, label=task.label, size=task.size))
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
         super().finish(task, outcome)
-        self._event(FinishEvent(phase=task.phase, label=task.label, size=task.size, outcome=outcome))
+        self.event(FinishEvent(phase=task.phase, label=task.label, size=task.size, outcome=outcome))
 
     def note(self, text: str) -> None:
         """See `Counts`."""
-        self._event(MessageEvent(event="note", text=text))
+        self.event(MessageEvent(event="note", text=text))
 
     def tick(self) -> None:
         """See `Lines`."""
         now = self.snapshot()
-        self._event(
+        self.event(
             ProgressEvent(
                 phase=now.phase,
                 tasks=now.tasks,
@@ -132,8 +135,15 @@ class JsonLines(Lines):
             )
         )
 
-    def _event(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
+        """Write an event."""
         self._write(event.line())
+
+
+def _names(now: Snapshot) -> str:
+    """The tags that are under way, where these are few: the last ones may take long."""
+    names = [printable(task.label) for task, _ in now.running if task.phase == now.phase and not task.size]
+    return f"; {', '.join(names)}" if 0 < len(names) <= _MOST_NAMES else ""
 
 
 @contextmanager

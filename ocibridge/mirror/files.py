@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,14 +13,33 @@ from pydantic import ValidationError
 from .. import settings
 from ..errors import FormatError, reading
 from ..oci.document import first_problem
+from .jobs.job import Job
+from .jobs.yamlfile import MAX_BYTES
 from .reports import MirrorPlan
 from .shards import Shard
 
 _LARGEST_PLAN = 256 * settings.MiB
 
 
+STDIN = Path("standard input")
+"""What a job is called that was read from there."""
+
+
+def read_job(path: str) -> Job:
+    """Read a job from a file, or from standard input where `path` is `-`; see `Job.load`."""
+    if path != "-":
+        return Job.load(path)
+    data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
+    return Job.parse(data, STDIN)
+
+
 def journal_path(job: str | os.PathLike[str], shard: Shard | None = None) -> Path | None:
-    """Return the path of the journal of a job for this user; None without a home folder."""
+    """Return the path of the journal of a job for this user; None without a home folder.
+
+    Args:
+        job: Path of the job file; of a job from standard input its digest.
+        shard: The part of the job that is run.
+    """
     home = settings.cache_dir()
     if home is None:
         return None

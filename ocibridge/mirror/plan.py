@@ -20,7 +20,7 @@ from .jobs.job import Job
 from .journal import MirrorJournal, known_in
 from .options import MirrorOptions
 from .prune import PruneTarget, plan_prune
-from .reports import Failure, MirrorPlan, PlannedItem
+from .reports import ACTIONS, FAILED, Failure, MirrorItem, MirrorPlan, PlanFailure, PlannedItem
 from .storepool import StorePool
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
@@ -50,13 +50,13 @@ def mirror_plan(
     known = {} if journal is None else MirrorJournal.read(Path(journal))
     worker = Worker(loaded)
     items = ItemList(PlannedItem)
-    totals, counts = Moves(), Counter[str]()
-    failures: dict[str, Failure] = {}
+    totals, counts = Moves(), Counter(dict.fromkeys(ACTIONS, 0))
+    failures: list[tuple[int, PlanFailure]] = []
     try:
         work = expand(loaded, worker.pool, options.shard, listed=worker.listed)
         for each in work.failures:
             assert each.error is not None
-            failures[each.source or each.target] = each.error
+            failures.append((-1, _failed(each, each.error)))
         ways = [way_of(entry) for entry in loaded.entries]
         units = (
             (number, replace(unit, known=known_in(known, unit.target, ways[unit.entry]), full=options.full))
@@ -85,14 +85,13 @@ def mirror_plan(
                 for (number, unit), future in each_done(pool, look, units, WORKERS):
                     found = future.result()
                     if isinstance(found, Failure):
-                        failures[unit.source] = found
+                        failures.append((number, _failed(unit, found)))
                     else:
                         add(found, number)
             except BaseException:
                 worker.interrupt()
                 raise
-        failed = {repository_of(unit.target) for unit in work.units if unit.source in failures}
-        failed |= {repository_of(each.target) for each in work.failures}
+        failed = {repository_of(each.target) for _, each in failures}
         for item in pruning(places_of(loaded, work), failed, worker.pool):
             add(item, len(work.units))
     finally:
@@ -101,10 +100,14 @@ def mirror_plan(
         job=str(loaded.path),
         job_digest=loaded.digest,
         items=items,
-        failures=failures,
+        failures=[each for _, each in sorted(failures, key=lambda pair: pair[0])],
         totals=totals,
-        counts=dict(sorted(counts.items())),
+        counts={**counts, FAILED: len(failures)},
     )
+
+
+def _failed(what: Unit | MirrorItem, error: Failure) -> PlanFailure:
+    return PlanFailure(entry=what.entry, source=what.source, target=what.target, error=error)
 
 
 def places_of(job: Job, work: Expansion) -> list[PruneTarget]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, WrapValidator
 
@@ -16,6 +16,11 @@ from .items import ItemList
 PlannedAction = Literal["copy", "skip", "prune", "keep"]
 Outcome = Literal["copied", "skipped", "pruned", "kept", "failed"]
 
+FAILED = "failed"
+ACTIONS: tuple[str, ...] = (*get_args(PlannedAction), FAILED)
+"""Keys of the `counts` of a plan."""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""Keys of the `counts` of a run."""
 IN_SYNC = "in sync"
 """The reason for skipping a tag of which nothing is missing at the target."""
 
@@ -75,6 +80,22 @@ class PlannedItem(Report):
     moves: Moves = Moves()
 
 
+class PlanFailure(Report):
+    """A tag, or a repository or registry whose tags cannot be listed, that could not be planned.
+
+    Attributes:
+        entry: Number of the `sync` entry in the job file, from 0.
+        source: Reference; without a tag where it is the listing that failed.
+        target: Reference.
+        error: What went wrong.
+    """
+
+    entry: int
+    source: str | None
+    target: str
+    error: Failure
+
+
 class MirrorPlan(ItemReport):
     """Plan of a run.
 
@@ -83,9 +104,9 @@ class MirrorPlan(ItemReport):
         job: Path of the job file as it was given.
         job_digest: sha256 of its bytes; a plan is executed only with the job it was made from.
         items: In the order of the job file.
-        failures: What could not be planned, by source reference.
+        failures: What could not be planned.
         totals: Sum of all `moves`.
-        counts: Number of items by action.
+        counts: Number of items by action, and of `failures` as `failed`; all keys are always there.
     """
 
     schema_id: str = schema_named("mirror-plan")
@@ -93,7 +114,7 @@ class MirrorPlan(ItemReport):
     job: str
     job_digest: str
     items: Items[PlannedItem]
-    failures: dict[str, Failure] = Field(default_factory=dict)
+    failures: list[PlanFailure] = Field(default_factory=list)
     totals: Moves
     counts: dict[str, int]
 
@@ -114,6 +135,7 @@ class MirrorItem(Report):
         also: References of companions that were made on the way.
         warnings: What the user should know of it, with those of the hosts if the work is done by other processes.
         error: What went wrong.
+        listing: Whether it is no tag, but a repository or registry whose tags could not be listed.
         started: Seconds since 1970.
         seconds: How long it took.
     """
@@ -130,6 +152,7 @@ class MirrorItem(Report):
     also: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     error: Failure | None = None
+    listing: bool = False
     started: float = 0.0
     seconds: float = 0.0
 
@@ -153,9 +176,12 @@ class MirrorReport(ItemReport):
         workers: Tags that were worked on at the same time.
         shard: `3/16`, or None.
         resumed: Tags that an earlier, interrupted run of this job had finished, and that were found to be in sync.
+        interrupted: Whether the run was ended before it was done, by Ctrl-C or SIGTERM; the items are those finished.
+        remaining: Tags that were not reached: the run was interrupted, or ended by its first failure; None where it was
+            interrupted before all tags were known.
         items: In the order of the job file.
         totals: Sum of all `moves`.
-        counts: Number of items by outcome.
+        counts: Number of items by outcome; all keys are always there.
         warnings: What the user should know.
     """
 
@@ -168,6 +194,8 @@ class MirrorReport(ItemReport):
     workers: int
     shard: str | None = None
     resumed: int = 0
+    interrupted: bool = False
+    remaining: int | None = 0
     items: Items[MirrorItem]
     totals: Moves
     counts: dict[str, int]

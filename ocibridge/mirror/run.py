@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -25,7 +24,7 @@ from .options import RunOptions
 from .plan import places_of, pruning, repository_of, unless_failed
 from .prune import prune, still_to_prune
 from .remote import RemoteWork
-from .reports import IN_SYNC, Failure, MirrorItem, MirrorPlan, MirrorReport
+from .reports import IN_SYNC, OUTCOMES, Failure, MirrorItem, MirrorPlan, MirrorReport
 from .units import Expansion, expand
 from .work import Unit, Worker, failure, way_of
 
@@ -44,6 +43,7 @@ def mirror_run(
     entries: Collection[int] | None = None,
     journal: str | os.PathLike[str] | None = None,
     on_item: Callable[[MirrorItem], None] | None = None,
+    on_interrupt: Callable[[MirrorReport], None] | None = None,
     progress: Progress | None = None,
 ) -> MirrorReport:
     """Bring the targets of a job in sync with their sources.
@@ -60,10 +60,12 @@ def mirror_run(
         entries: Numbers of the `sync` entries that are run; None is all of them.
         journal: File with the notes of earlier runs; None keeps none.
         on_item: Called with each tag as it is done, in the order in which they are.
+        on_interrupt: Called with the report of what is done when KeyboardInterrupt ends the run, which is raised after
+            that.
         progress: Receives progress events.
 
     Returns:
-        The report; `counts` has `failed` in it where something failed.
+        The report.
 
     Raises:
         SourceError: the job file cannot be read.
@@ -78,7 +80,13 @@ def mirror_run(
             hint="make a new plan with 'ocibridge mirror plan'",
         )
     with MirrorJournal(None if journal is None else Path(journal)) as notes:
-        return _Run(loaded, options, notes, on_item, progress or Progress()).do(plan, executor, entries)
+        run = _Run(loaded, options, notes, on_item, progress or Progress())
+        try:
+            return run.do(plan, executor, entries)
+        except KeyboardInterrupt:
+            if on_interrupt is not None:
+                on_interrupt(run.report(interrupted=True))
+            raise
 
 
 class _Run:
@@ -97,22 +105,22 @@ class _Run:
         self._progress = progress
         self._workers = workers_of(job, options)
         self._ways = [way_of(entry) for entry in job.entries]
+        self._started, self._clock = datetime.now(timezone.utc), time.monotonic()
+        self._units: int | None = None
         self._items = ItemList(MirrorItem)
-        self._totals = Moves()
-        self._counts: Counter[str] = Counter()
-        self._warnings: dict[str, int] = {}
+        self._warnings = [*job.warnings]
         self._failed: set[str] = set()
         self._resumed = 0
-        self._lock = threading.Lock()
 
     def do(self, plan: MirrorPlan | None, executor: Executor | None, entries: Collection[int] | None) -> MirrorReport:
-        started, clock = datetime.now(timezone.utc), time.monotonic()
         worker = Worker(self._job, self._journal.blob, self._progress, self._journal.blobs)
         try:
             if plan is None:
                 work = expand(self._job, worker.pool, self._options.shard, entries, worker.listed)
             else:
                 work = _planned(plan, self._options)
+            self._units = len(work.units)
+            self._warnings += work.warnings
             for item in work.failures:
                 self._add(-1, item)
             units = ((number, self._with_journal(unit)) for number, unit in enumerate(work.units))
@@ -124,13 +132,13 @@ class _Run:
                 self._work(units, executor, worker)
             self._prune(work, plan, worker)
             self._journal.finish()
-            warnings = (*self._job.warnings, *work.warnings, *worker.pool.warnings())
         except BaseException:
             worker.interrupt()
             raise
         finally:
+            self._warnings += worker.pool.warnings()
             worker.close()
-        return self._report(started, time.monotonic() - clock, warnings)
+        return self.report()
 
     def _with_journal(self, unit: Unit) -> Unit:
         known = self._journal.known(unit.target, self._ways[unit.entry])
@@ -186,30 +194,37 @@ class _Run:
 
     def _add(self, number: int, item: MirrorItem) -> None:
         self._items.add(item, number)
-        self._totals = Moves.sum([self._totals, item.moves])
-        self._counts[item.outcome] += 1
-        for text in item.warnings:
-            self._warnings[text] = min(number, self._warnings.get(text, number))
         if item.outcome == "failed":
             self._failed.add(repository_of(item.target))
         if self._on_item:
             self._on_item(item)
 
-    def _report(self, started: datetime, seconds: float, warnings: Sequence[str]) -> MirrorReport:
+    def report(self, *, interrupted: bool = False) -> MirrorReport:
+        """The report of what is done; computed from the items, as an interruption can come between any two steps."""
+        totals, warnings = Moves(), dict.fromkeys(self._warnings)
+        counts = Counter(dict.fromkeys(OUTCOMES, 0))
+        reached = 0
+        for item in self._items:
+            totals = Moves.sum([totals, item.moves])
+            counts[item.outcome] += 1
+            warnings.update(dict.fromkeys(item.warnings))
+            reached += item.source is not None and not item.listing
         shard = self._options.shard
         return MirrorReport(
             job=str(self._job.path),
             job_digest=self._job.digest,
-            started=started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            seconds=seconds,
+            started=self._started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            seconds=time.monotonic() - self._clock,
             executor=self._options.executor,
             workers=self._workers,
             shard=None if shard is None else str(shard),
             resumed=self._resumed,
+            interrupted=interrupted,
+            remaining=None if self._units is None else self._units - reached,
             items=self._items,
-            totals=self._totals,
-            counts=dict(sorted(self._counts.items())),
-            warnings=list(dict.fromkeys([*warnings, *sorted(self._warnings, key=self._warnings.__getitem__)])),
+            totals=totals,
+            counts=counts,
+            warnings=list(warnings),
         )
 
 

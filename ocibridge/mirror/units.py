@@ -198,4 +198,4 @@ def _once(units: Sequence[Unit]) -> tuple[Unit, ...]:
 
 
 def _failed(number: int, source: str, target: str, exc: OcibridgeError) -> MirrorItem:
-    return MirrorItem(entry=number, outcome="failed", source=source, target=target, error=failure(exc))
+    return MirrorItem(entry=number, outcome="failed", source=source, target=target, error=failure(exc), listing=True)

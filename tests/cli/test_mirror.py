@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +26,11 @@ from ocibridge.schemas import schema
 from ocibridge.stores.layout import LayoutStore
 
 from ..mirror.artifacts import drop_blob, job, put, tags, whole
+from ..mirror.jobs import nonzero
 from ..registry import RegistryServer
 from .conftest import Run
 
+SILENT = ("--progress", "none")
 GO_ON = "ocibridge: error: interrupted; run the same command again to resume\n"
 
 
@@ -77,7 +82,7 @@ def mistake(text: str) -> str:
 
 def test_plan_run_check(run: Run, site: Site) -> None:
     source, target, path = site.source, site.target, site.path
-    plan = run("mirror", "plan", path, "-q")
+    plan = run("mirror", "plan", path)
     assert (plan.status, plan.err) == (0, "")
     assert plan.out.splitlines() == [
         f"  copy  {source}:v1  ->  {target}:v1  new (2 blobs, 1010 B)",
@@ -85,11 +90,11 @@ def test_plan_run_check(run: Run, site: Site) -> None:
         "plan: 2 to copy (4 blobs, 2.0 KiB)",
     ]
     assert site.there == []
-    behind = run("mirror", "check", path, "-q")
+    behind = run("mirror", "check", path)
     assert (behind.status, behind.out.splitlines()[-1]) == (1, "check: 2 to copy (4 blobs, 2.0 KiB)")
     assert behind.err == mistake(f"2 tags are not in sync; run 'ocibridge mirror run {path} --full'")
 
-    done = run("mirror", "run", path)
+    done = run("mirror", "run", path, *SILENT)
     assert done.status == 0
     assert done.out.splitlines() == [
         f"copied  {source}:v1  ->  {target}:v1  new (2 blobs, 1010 B)",
@@ -99,20 +104,20 @@ def test_plan_run_check(run: Run, site: Site) -> None:
     assert done.err.count("\n") == 1
     assert site.there == ["v1", "v2"]
 
-    again = run("mirror", "run", path)
+    again = run("mirror", "run", path, *SILENT)
     assert (again.status, again.out) == (0, "")
     assert again.err.startswith(
         "ocibridge: mirrored: 2 in sync; 0 B moved, 2.0 KiB did not have to (blobs: 4 there already), in "
     )
     assert run("mirror", "run", path, "-q").err == ""
-    assert run("mirror", "plan", path, "-q").out == "plan: 0 to copy, 2 in sync\n"
-    assert run("mirror", "check", path, "-q").out == "check: 0 to copy, 2 in sync\n"
+    assert run("mirror", "plan", path).out == "plan: 0 to copy, 2 in sync\n"
+    assert run("mirror", "check", path).out == "check: 0 to copy, 2 in sync\n"
 
 
 def test_what_a_filter_leaves_out_is_not_called_in_step(run: Run, site: Site) -> None:
     path = site.job("models: {roles: [weight]}")
-    assert run("mirror", "plan", path, "-q").out == "plan: 0 to copy, 2 left out by the filter for models\n"
-    done = run("mirror", "run", path)
+    assert run("mirror", "plan", path).out == "plan: 0 to copy, 2 left out by the filter for models\n"
+    done = run("mirror", "run", path, *SILENT)
     assert (done.status, done.out) == (0, "")
     assert done.err.startswith("ocibridge: mirrored: 2 left out by the filter for models; 0 B moved, in ")
 
@@ -125,14 +130,43 @@ def test_as_json(run: Run, site: Site) -> None:
     assert (done.status, done.err) == (0, "")
     report = json.loads(done.out)
     assert report.keys() == schema("mirror-report")["properties"].keys()
-    assert (report["counts"], report["totals"]["copiedBytes"]) == ({"copied": 2}, 2020)
-    assert json.loads(run("mirror", "check", site.path, "--json").out)["counts"] == {"skip": 2}
+    assert (nonzero(report["counts"]), report["totals"]["copiedBytes"]) == ({"copied": 2}, 2020)
+    assert nonzero(json.loads(run("mirror", "check", site.path, "--json").out)["counts"]) == {"skip": 2}
+
+
+def test_a_job_from_standard_input(run: Run, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = site.path.read_text().replace("oci:out", site.target)
+    site.path.unlink()
+
+    def given(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    for command, status in (("plan", 0), ("check", 1), ("run", 0), ("check", 0)):
+        given(text)
+        assert run("mirror", command, "-").status == status
+    assert site.there == ["v1", "v2"]
+    given("version: 2")
+    assert run("mirror", "plan", "-").err.startswith("ocibridge: standard input:1:1: ")
+
+
+def test_a_log_has_a_line_with_the_time_for_each_tag(run: Run, site: Site) -> None:
+    lost = list(whole(site.host, site.repository, "v1"))[-1]
+    drop_blob(site.host, site.repository, lost)
+    done = run("mirror", "run", site.path)
+    lines = [line for line in done.err.splitlines() if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ocibridge: ", line)]
+    words = sorted(line.split(maxsplit=2)[2] for line in lines)
+    assert words[0] == f"copied {site.source}:v2 -> {site.target}:v2 new (2 blobs, 1010 B)"
+    assert words[1].startswith(f"failed {site.source}:v1 -> {site.target}:v1 ")
+    assert lost in words[1]
+    again = run("mirror", "run", site.path).err
+    assert f"Z ocibridge: skipped {site.source}:v2 -> {site.target}:v2 in sync" in again
 
 
 def test_json_lines_while_it_runs(run: Run, site: Site) -> None:
     done = run("mirror", "run", site.path, "--json", "--progress", "json")
     events = [json.loads(line) for line in done.err.splitlines()]
     assert {"plan", "start", "finish", "tag"} <= {event["event"] for event in events}
+    assert all(event["time"].endswith("Z") for event in events)
     items = [event["tag"] for event in events if event["event"] == "tag"]
     assert sorted(items, key=lambda each: each["target"]) == json.loads(done.out)["items"]
 
@@ -140,7 +174,7 @@ def test_json_lines_while_it_runs(run: Run, site: Site) -> None:
 def test_a_failure_is_the_last_that_is_seen_and_the_status(run: Run, site: Site) -> None:
     lost = list(whole(site.host, site.repository, "v1"))[-1]
     drop_blob(site.host, site.repository, lost)
-    done = run("mirror", "run", site.path)
+    done = run("mirror", "run", site.path, *SILENT)
     assert done.status == 1
     assert [line.split()[:2] for line in done.out.splitlines()] == [
         ["copied", f"{site.source}:v2"],
@@ -155,7 +189,7 @@ def test_a_failure_is_the_last_that_is_seen_and_the_status(run: Run, site: Site)
     assert site.there == ["v2"]
     as_json = run("mirror", "run", site.path, "--json")
     assert as_json.status == 1
-    assert json.loads(as_json.out)["counts"] == {"failed": 1, "skipped": 1}
+    assert nonzero(json.loads(as_json.out)["counts"]) == {"failed": 1, "skipped": 1}
     assert json.loads(as_json.err)["error"]["type"] == "StoreError"
 
 
@@ -172,13 +206,14 @@ def test_a_source_that_is_away(run: Run, tmp_path: Path) -> None:
         """,
     )
     for command in ("plan", "check"):
-        outcome = run("mirror", command, path, "-q")
+        outcome = run("mirror", command, path)
         first, last = outcome.out.splitlines()
         assert outcome.status == 1
-        assert first.startswith(f"  failed  {away}/a: ")
+        assert first.startswith(f"  failed  {away}/a  ->  oci:{tmp_path}/out  {away}/a: ")
         assert f"{away} refused the connection; check the port" in first
         assert last == f"{command}: 0 to copy, 1 failed"
         assert outcome.err == mistake("1 could not be looked at; the output says why")
+        assert run("mirror", command, path, "-q").out.splitlines() == [first]
     done = run("mirror", "run", path, "-q")
     assert done.status == 1
     assert done.out.startswith(f"failed  {away}/a  ->  oci:")
@@ -207,14 +242,14 @@ def test_a_report_that_cannot_be_written_costs_nothing_else(
     assert site.there == []
     # Where it is found out only afterwards:
     monkeypatch.setattr(files, "check_place", lambda _: None)
-    done = run("mirror", "run", site.path, "-q", "--report", no, "--report", other, "--report", yes)
+    done = run("mirror", "run", site.path, *SILENT, "--report", no, "--report", other, "--report", yes)
     assert (done.status, done.out.count("copied")) == (1, 2)
-    first, second = done.err.splitlines()
+    _, first, second = done.err.splitlines()
     assert first.startswith("ocibridge: warning: cannot write")
     assert str(no) in first
     assert second.startswith("ocibridge: error: cannot write")
     assert str(other) in second
-    assert json.loads(yes.read_text())["counts"] == {"copied": 2}
+    assert nonzero(json.loads(yes.read_text())["counts"]) == {"copied": 2}
 
 
 @pytest.mark.parametrize(
@@ -302,7 +337,7 @@ def test_a_plan_is_kept_and_done(run: Run, site: Site) -> None:
     planned = run("mirror", "plan", site.path, "-o", plan, "--json")
     assert json.loads(plan.read_text()) == json.loads(planned.out)
     site.put("v3")
-    done = run("mirror", "run", site.path, "--plan", plan, "-q")
+    done = run("mirror", "run", site.path, "--plan", plan, *SILENT)
     assert (done.status, done.out.count("copied")) == (0, 2)
     assert site.there == ["v1", "v2"]
     site.job("fastCheck: true")
@@ -383,10 +418,10 @@ def test_pruning_is_said(run: Run, registry: RegistryServer, repository: str, tm
                 prune: {{enabled: true, dryRun: {dry}, maxShare: 0.5}}
             """,
         )
-        first, last = run("mirror", "plan", path, "-q").out.splitlines()
+        first, last = run("mirror", "plan", path).out.splitlines()
         assert first.split()[:2] == [action, f"{target}:gone"]
         assert last == f"plan: 0 to copy, 4 in sync, {words}"
-        outcome = run("mirror", "run", path)
+        outcome = run("mirror", "run", path, *SILENT)
         assert outcome.out.split()[:2] == [done, f"{target}:gone"]
         assert f"4 in sync, 1 {done}; " in outcome.err
     assert "gone" not in tags(registry.host, f"{repository}/b")
@@ -421,19 +456,45 @@ def test_interrupted_in_the_middle_and_going_on(
 ) -> None:
     site.put("v3", 1_000_000)  # takes minutes
     path = site.job(top="defaults: {bandwidth: 5KiB}")
-    with started("run", path, "--workers", 1, "--progress", "json", "--executor", executor) as process:
+    files = [site.folder / name for name in ("r.json", "r.html", "r.prom")]
+    reports = ("--report", files[0], "--report", files[1], "--metrics", files[2])
+    with started("run", path, "--workers", 1, "--progress", "json", "--executor", executor, *reports) as process:
         for tag in ("v1", "v2"):
             seen(process, f'"source":"{site.source}:{tag}"')
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (status, "")
+    assert process.returncode == status
+    assert [line.split()[:2] for line in out.splitlines()] == [["copied", f"{site.source}:v{n}"] for n in (1, 2)]
     error = {"type": "Interrupted", "message": "interrupted", "hint": "run the same command again to resume"}
-    assert json.loads(err.splitlines()[-1])["error"] == error
+    summary, last = (json.loads(line) for line in err.splitlines()[-2:])
+    assert summary["text"].startswith("interrupted: 2 copied, 1 left to do; 2.0 KiB moved")
+    assert last["error"] == error
+    document = json.loads(files[0].read_text())
+    assert (document["interrupted"], document["remaining"]) == (True, 1)
+    assert nonzero(document["counts"]) == {"copied": 2}
+    assert "interrupted" in files[1].read_text().lower()
+    assert 'ocibridge_mirror_success{mirror="job.yaml"} 0.0' in files[2].read_text()
+    assert 'ocibridge_mirror_remaining_items{mirror="job.yaml"} 1.0' in files[2].read_text()
     assert site.there == ["v1", "v2"]
     site.job()
     report = json.loads(run("mirror", "run", path, "--json").out)
-    assert (report["counts"], report["resumed"]) == ({"copied": 1, "skipped": 2}, 2)
+    assert (nonzero(report["counts"]), report["resumed"]) == ({"copied": 1, "skipped": 2}, 2)
     assert site.there == ["v1", "v2", "v3"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_second_signal_ends_at_once(site: Site) -> None:
+    site.put("v3", 1_000_000)
+    path = site.job(top="defaults: {bandwidth: 5KiB}")
+    with socket.create_server(("127.0.0.1", 0)) as gateway:  # takes connections, and says nothing
+        push = ("--push-gateway", f"http://127.0.0.1:{gateway.getsockname()[1]}")
+        with started("run", path, "--workers", 1, *push) as process:
+            seen(process, f"copied {site.source}:v2")
+            process.send_signal(signal.SIGTERM)
+            seen(process, "ocibridge: interrupted: ")
+            time.sleep(0.6)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=5) == 143
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,8 @@ def problem(folder: Path, text: str) -> str:
     found = problems(folder, text)
     assert len(found) == 1, found
     return found[0]
+
+
+def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts of a plan or report without those of nothing."""
+    return {key: count for key, count in counts.items() if count}

@@ -25,6 +25,7 @@ from ocibridge.stores.layout import LayoutStore
 
 from ..registry import RegistryServer
 from .artifacts import drop_blob, job, put, put_index, store, tags
+from .jobs import nonzero
 
 CARTON = Path(__file__).parents[1] / "fixtures" / "digits.carton"
 
@@ -131,7 +132,7 @@ def test_a_registry_that_cannot_be_listed_is_a_failure_and_nothing_below_its_tar
     planned = {item.target.rpartition(":")[2]: item.action for item in mirror_plan(path).items}
     assert planned == {"v1": "copy", "from-the-other": "keep"}
     report = mirror_run(path)
-    assert report.counts == {"failed": 1, "copied": 1, "kept": 1}
+    assert nonzero(report.counts) == {"failed": 1, "copied": 1, "kept": 1}
     assert outcomes(report)["from-the-other"] == kept
     assert set(sides.there) == {"v1", "from-the-other"}
 
@@ -147,11 +148,11 @@ def test_platforms_that_are_added_to_a_job_are_copied(sides: Sides) -> None:
     with LayoutStore(layout) as there:
         assert [there.head(child.digest) is not None for child in children] == [True, False]
     path = sides.job(to=f"oci:{layout}")
-    assert mirror_plan(path, journal=journal).counts == {"copy": 1}
-    assert mirror_run(path, journal=journal).counts == {"copied": 1}
+    assert nonzero(mirror_plan(path, journal=journal).counts) == {"copy": 1}
+    assert nonzero(mirror_run(path, journal=journal).counts) == {"copied": 1}
     with LayoutStore(layout) as there:
         assert [there.head(child.digest) is not None for child in children] == [True, True]
-    assert mirror_run(path, journal=journal).counts == {"skipped": 1}
+    assert nonzero(mirror_run(path, journal=journal).counts) == {"skipped": 1}
 
 
 def test_companions_that_are_added_to_a_job_are_made(sides: Sides) -> None:
@@ -193,7 +194,7 @@ def test_what_the_source_lacks_is_said(sides: Sides, kind: str) -> None:
         there.delete(children[1].digest)
     with executor_of(kind, 1) as pool:
         report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"), executor=pool)
-    assert report.counts == {"copied": 1}
+    assert nonzero(report.counts) == {"copied": 1}
     assert [text for text in report.warnings if children[1].digest in text and index.digest in text]
     assert report.items[0].warnings == report.warnings
 
@@ -209,7 +210,7 @@ def test_what_is_said_of_a_tag_that_fails_is_said(sides: Sides, monkeypatch: pyt
 
     monkeypatch.setattr(work, "publish_companions", fail)
     report = mirror_run(sides.job(to=f"oci:{sides.path / 'layout'}"))
-    assert report.counts == {"failed": 1}
+    assert nonzero(report.counts) == {"failed": 1}
     assert [text for text in report.warnings if children[1].digest in text]
 
 
@@ -239,8 +240,8 @@ def test_entries_that_are_not_due_are_left_alone(sides: Sides) -> None:
   - {{source: {sides.source}/{sides.repository}, target: {sides.target}/{sides.repository}, type: repository}}
   - {{source: {sides.source}/{sides.repository}/nothing, target: {sides.target}/nothing, type: repository}}"""
     )
-    assert mirror_run(path, entries={0}).counts == {"copied": 1}
-    assert mirror_run(path, entries={1}).counts == {"failed": 1}
+    assert nonzero(mirror_run(path, entries={0}).counts) == {"copied": 1}
+    assert nonzero(mirror_run(path, entries={1}).counts) == {"failed": 1}
 
 
 # Other processes.
@@ -249,7 +250,7 @@ def test_entries_that_are_not_due_are_left_alone(sides: Sides) -> None:
 def test_a_worker_that_lives_longer_than_a_run_looks_again(sides: Sides) -> None:
     subject = put(sides.source, sides.repository, "v1", [b"1"])
     path = sides.job()
-    assert mirror_run(path, executor=Inline()).counts == {"copied": 1}
+    assert nonzero(mirror_run(path, executor=Inline()).counts) == {"copied": 1}
     signature = put(sides.source, sides.repository, None, [b"signed"], subject=subject, artifact_type="text/signature")
     mirror_run(path, executor=Inline())
     with store(sides.target, sides.repository) as there:
@@ -260,6 +261,6 @@ def test_an_executor_whose_workers_have_died_is_a_failure_of_each_tag(sides: Sid
     for number in range(3):
         put(sides.source, sides.repository, f"v{number}", [b"%d" % number])
     report = mirror_run(sides.job(), executor=Broken())
-    assert report.counts == {"failed": 3}
+    assert nonzero(report.counts) == {"failed": 3}
     assert report.items[0].error is not None
     assert report.items[0].error.type == "BrokenProcessPool"

@@ -91,7 +91,7 @@ def test_memory_grows_by_a_few_kibibytes_for_each_tag(tmp_path: Path) -> None:
             pages = [
                 argument for suffix in ("json", "html") for argument in ("--report", str(tmp_path / f"report.{suffix}"))
             ]
-            argv = [sys.executable, "-c", RUN, "mirror", "run", str(job), "--no-journal", "-q", *pages]
+            argv = [sys.executable, "-c", RUN, "mirror", "run", str(job), "--no-journal", "--progress", "none", *pages]
             done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
             assert len(json.loads((tmp_path / "report.json").read_text())["items"]) == count
             assert len(server.tags) == 2 * count

@@ -19,6 +19,7 @@ from ocibridge.stores.registry import RegistryStore
 
 from ..registry import RegistryServer
 from .artifacts import drop_blob, job, put, put_index, tags, whole
+from .jobs import nonzero
 
 
 def pruned(report: MirrorReport) -> dict[str, tuple[str, str]]:
@@ -215,7 +216,7 @@ def test_a_registry_that_forbids_it_is_a_failure(site: Site, monkeypatch: pytest
 
     monkeypatch.setattr(RegistryStore, "delete", forbidden)
     report = mirror_run(site.job())
-    assert report.counts == {"skipped": 10, "failed": 1}
+    assert nonzero(report.counts) == {"skipped": 10, "failed": 1}
     assert "gone" in site.there
 
 

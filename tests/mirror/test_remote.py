@@ -27,6 +27,7 @@ from ocibridge.stores.registry import RegistryStore
 
 from ..registry import RegistryServer
 from .artifacts import drop_blob, job, put, tags, whole
+from .jobs import nonzero
 
 TAGS = 12
 SECRET = "hunter2-in-the-environment"
@@ -57,7 +58,7 @@ def path(
 
 
 def check(report: MirrorReport, source: RegistryServer, target: RegistryServer, repository: str) -> None:
-    assert report.counts == {"copied": TAGS}, [item.error for item in report.items]
+    assert nonzero(report.counts) == {"copied": TAGS}, [item.error for item in report.items]
     assert tags(target.host, repository) == tags(source.host, repository)
     for number in range(TAGS):
         assert whole(target.host, repository, f"v{number}") == whole(source.host, repository, f"v{number}")
@@ -80,7 +81,7 @@ def test_a_worker_knows_nothing_from_an_earlier_run(
         lost = list(whole(target.host, repository, "v1"))[-1]
         drop_blob(target.host, repository, lost)
         again = mirror_run(path, executor=pool)
-    assert again.counts == {"skipped": TAGS - 1, "copied": 1}
+    assert nonzero(again.counts) == {"skipped": TAGS - 1, "copied": 1}
     assert whole(target.host, repository, "v1") == whole(source.host, repository, "v1")
 
 

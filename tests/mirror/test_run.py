@@ -17,6 +17,7 @@ from ocibridge.mirror.shards import Shard
 
 from ..registry import RegistryServer
 from .artifacts import drop_blob, job, put, put_index, requests, tags, whole
+from .jobs import nonzero
 
 
 def outcomes(report: MirrorReport) -> dict[str, str]:
@@ -223,7 +224,7 @@ def test_one_failure_does_not_keep_the_others(
     assert failed.error.type == "NotFound"
     assert broken in failed.error.message
     assert set(tags(target.host, repository)) == {"v0", "v2"}
-    assert report.counts == {"copied": 2, "failed": 1}
+    assert nonzero(report.counts) == {"copied": 2, "failed": 1}
 
 
 def test_a_source_that_cannot_be_listed_is_a_failure_among_others(
@@ -241,7 +242,32 @@ def test_a_source_that_cannot_be_listed_is_a_failure_among_others(
     )
     report = mirror_run(path)
     assert [item.outcome for item in report.items] == ["failed", "copied"]
-    assert list(mirror_plan(path).failures) == [f"{source.host}/{repository}/nothing"]
+    plan = mirror_plan(path)
+    assert [(each.entry, each.source) for each in plan.failures] == [(0, f"{source.host}/{repository}/nothing")]
+    assert plan.counts == {"copy": 0, "skip": 1, "prune": 0, "keep": 0, "failed": 1}
+    assert report.counts == {"copied": 1, "skipped": 0, "pruned": 0, "kept": 0, "failed": 1}
+    assert [item.listing for item in report.items] == [True, False]
+
+
+def test_one_source_that_fails_for_two_targets_is_two_failures(
+    tmp_path: Path, source: RegistryServer, target: RegistryServer, repository: str
+) -> None:
+    put(source.host, repository, "v1")
+    gone = f"{source.host}/{repository}:gone"
+    path = job(
+        tmp_path / "job.yaml",
+        f"""
+        version: 1
+        sync:
+          - {{source: {gone}, target: {target.host}/a/{repository}:v1, type: image}}
+          - {{source: {gone}, target: {target.host}/b/{repository}:v1, type: image}}
+        """,
+    )
+    plan, report = mirror_plan(path), mirror_run(path)
+    both = [(gone, f"{target.host}/{name}/{repository}:v1") for name in "ab"]
+    assert [(each.source, each.target) for each in plan.failures] == both
+    assert [(each.source, each.target) for each in report.items] == both
+    assert plan.counts["failed"] == report.counts["failed"] == 2
 
 
 def test_an_entry_that_chooses_nothing_is_warned_of(
@@ -382,6 +408,6 @@ def test_a_target_that_is_away_is_named(tmp_path: Path, source: RegistryServer, 
         """,
     )
     report = mirror_run(path)
-    assert report.counts == {"failed": 1}
+    assert nonzero(report.counts) == {"failed": 1}
     assert report.items[0].error is not None
     assert f"{away} refused the connection" in report.items[0].error.message

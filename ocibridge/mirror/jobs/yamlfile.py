@@ -130,15 +130,15 @@ def read_yaml(path: Path) -> YamlFile:
     """
     with reading(path), open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise LimitError(
-            f"{path} has more than the {MAX_BYTES >> 10} KiB accepted", hint="divide it into several files"
-        )
     return parse_yaml(path, data)
 
 
 def parse_yaml(path: Path, data: bytes) -> YamlFile:
     """Read what is in a file; see `read_yaml`."""
+    if len(data) > MAX_BYTES:
+        raise LimitError(
+            f"{path} has more than the {MAX_BYTES >> 10} KiB accepted", hint="divide it into several files"
+        )
     root = _compose(path, data)
     if root is None:
         raise YamlError([f"{path}:1:1: the file is empty; see the example in docs/mirror-job.md"])

@@ -102,6 +102,15 @@ def headline(report: MirrorReport) -> str:
 
     Example: `3 of 512 tags failed; 498 were copied and 11 were in sync already.`
     """
+    if not report.interrupted:
+        return _outcome(report)
+    if report.remaining is None:
+        return "The run was interrupted before all tags were listed."
+    left = f"The run was interrupted with {_tags(report.remaining)} left to do"
+    return f"{left}. {_outcome(report)}" if report.items else f"{left}."
+
+
+def _outcome(report: MirrorReport) -> str:
     count = report.counts.get
     total, failed, skipped = len(report.items), count("failed", 0), count("skipped", 0)
     if not total:
@@ -136,7 +145,7 @@ def _tags(number: int) -> str:
 
 
 def _mood(report: MirrorReport) -> str:
-    if report.counts.get("failed"):
+    if report.counts.get("failed") or report.interrupted:
         return "failed"
     return "copied" if report.counts.get("copied") or report.counts.get("pruned") else "idle"
 

@@ -63,7 +63,7 @@ class Gauge:
 METRICS: dict[str, Gauge] = {
     f"{_PREFIX}last_run_timestamp_seconds": Gauge("When the last run ended, in seconds since 1970.", "seconds"),
     _LAST_SUCCESS: Gauge("When the last run without a failure ended, in seconds since 1970.", "seconds"),
-    f"{_PREFIX}success": Gauge("Whether nothing failed in the last run: 1 or 0."),
+    f"{_PREFIX}success": Gauge("Whether the last run was completed, and nothing in it failed: 1 or 0."),
     f"{_PREFIX}duration_seconds": Gauge("How long the last run took.", "seconds"),
     f"{_PREFIX}items": Gauge("Tags of the last run by outcome.", label="outcome"),
     f"{_PREFIX}failures": Gauge("Tags that failed in the last run by kind of error.", label="error"),
@@ -71,6 +71,7 @@ METRICS: dict[str, Gauge] = {
     f"{_PREFIX}bytes": Gauge("Bytes of the blobs of the last run by what became of them.", "bytes", "how"),
     f"{_PREFIX}manifests": Gauge("Manifests and indexes that the last run pushed."),
     f"{_PREFIX}resumed_items": Gauge("Tags that an interrupted run had finished before the last run."),
+    f"{_PREFIX}remaining_items": Gauge("Tags that the last run did not reach, as it was interrupted."),
     f"{_PREFIX}warnings": Gauge("Warnings of the last run."),
     f"{_PREFIX}workers": Gauge("Tags that the last run worked on at the same time."),
 }
@@ -185,7 +186,7 @@ def _samples(report: MirrorReport, earlier_success: float | None) -> Iterator[tu
     if began is None:
         raise FormatError("the report does not say when the run began")
     ended = began.timestamp() + report.seconds
-    failed = report.counts.get("failed", 0)
+    failed = bool(report.counts.get("failed")) or report.interrupted
     success = earlier_success if failed else ended
     yield f"{_PREFIX}last_run_timestamp_seconds", None, ended
     if success is not None:
@@ -203,6 +204,8 @@ def _samples(report: MirrorReport, earlier_success: float | None) -> Iterator[tu
         yield f"{_PREFIX}bytes", how, getattr(totals, f"{how}_bytes")
     yield f"{_PREFIX}manifests", None, totals.manifests
     yield f"{_PREFIX}resumed_items", None, report.resumed
+    if report.remaining is not None:
+        yield f"{_PREFIX}remaining_items", None, report.remaining
     yield f"{_PREFIX}warnings", None, len(report.warnings)
     yield f"{_PREFIX}workers", None, report.workers
 
