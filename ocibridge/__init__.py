@@ -46,11 +46,14 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .mirror.run import mirror_run as mirror_run
     from .operations.convert import convert as convert
     from .operations.copy import copy as copy
+    from .operations.files import OpenFile as OpenFile
+    from .operations.files import open_file as open_file
     from .operations.inspect import inspect as inspect
     from .operations.login import login as login
     from .operations.login import logout as logout
     from .operations.options import ConvertOptions as ConvertOptions
     from .operations.options import CopyOptions as CopyOptions
+    from .operations.options import FileOptions as FileOptions
     from .operations.options import InspectOptions as InspectOptions
     from .operations.options import PullOptions as PullOptions
     from .operations.options import PushOptions as PushOptions
@@ -103,9 +106,10 @@ _MODULES = {
     "mirror.run": "mirror_run",
     "operations.convert": "convert",
     "operations.copy": "copy",
+    "operations.files": "OpenFile open_file",
     "operations.inspect": "inspect",
     "operations.login": "login logout",
-    "operations.options": "ConvertOptions CopyOptions InspectOptions PullOptions PushOptions VerifyOptions",
+    "operations.options": "ConvertOptions CopyOptions FileOptions InspectOptions PullOptions PushOptions VerifyOptions",
     "operations.pull": "pull",
     "operations.push": "push",
     "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport PrepareReport "

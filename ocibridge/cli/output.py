@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Literal
 
@@ -73,9 +73,16 @@ def result(*lines: str) -> None:
     out = sys.stdout
     if out is None:  # closed by the caller, as `>&-` does
         return
-    try:
+    with _standard_output():
         out.write(text.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8"))
         out.flush()
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    """Turn what goes wrong with standard output into the errors of `result`."""
+    try:
+        yield
     except BrokenPipeError:
         _silence()
         raise SystemExit(1) from None
@@ -84,6 +91,17 @@ def result(*lines: str) -> None:
         from ..errors import DestinationError
 
         raise DestinationError(f"cannot write to standard output: {exc.strerror}") from exc
+
+
+def result_bytes(data: bytes | memoryview) -> None:
+    """Print bytes on standard output as they are; see `result`."""
+    out = sys.stdout
+    if out is None:
+        return
+    with _standard_output():
+        out.flush()
+        out.buffer.write(data)
+        out.buffer.flush()
 
 
 def results(lines: Iterable[str]) -> None:

@@ -16,6 +16,9 @@ from . import annotations as keys
 from .base import ManifestDialect, StoredArtifact
 from .registry import dialect_of
 
+_SHOWN = 5
+"""Manifests of an index that a message names."""
+
 
 def parse_manifest(data: bytes, owner: str, limits: Limits = DEFAULT_LIMITS) -> Manifest:
     """Parse a manifest and refuse what is no model.
@@ -26,10 +29,7 @@ def parse_manifest(data: bytes, owner: str, limits: Limits = DEFAULT_LIMITS) -> 
     manifest = parse_document(Manifest, data, owner, limits.manifest)
     if not is_model(manifest.artifact_type, manifest.config.media_type):
         kind = manifest.artifact_type or manifest.config.media_type
-        raise FormatError(
-            f"{owner} is not a model artifact but {show(kind)}",
-            hint="give the tag of a model (artifact type application/vnd.cnai.model.manifest.v1+json)",
-        )
+        raise FormatError(f"{owner} is not a model artifact but {show(kind)}", hint=_other(owner))
     return manifest
 
 
@@ -45,12 +45,25 @@ def choose_manifest(index: Index, owner: str) -> Descriptor:
         FormatError: there is none, or more than one.
     """
     found = [each for each in index.manifests if is_model(each.artifact_type, None)]
-    if len(found) != 1:
+    if len(found) > 1:
         raise FormatError(
             f"{owner} is an index with {len(found)} model artifacts in it, not one",
-            hint="give the digest of the one that is meant",
+            hint=f"name one by its digest: {', '.join(each.digest for each in found[:_SHOWN])}",
         )
+    if not found:
+        platforms = [
+            f"{each.platform.get('os')}/{each.platform.get('architecture')}"
+            for each in index.manifests
+            if each.platform
+        ]
+        kind = f"an image for {', '.join(map(show, platforms[:_SHOWN]))}" if platforms else "an index"
+        raise FormatError(f"{owner} is {kind}, and no model artifact", hint=_other(owner))
     return found[0]
+
+
+def _other(owner: str) -> str:
+    """The next step for what is no model."""
+    return f"give the tag of a model; 'ocibridge inspect --raw {owner}' shows what this is"
 
 
 def read_artifact(manifest: Manifest, config: bytes, owner: str, limits: Limits = DEFAULT_LIMITS) -> StoredArtifact:

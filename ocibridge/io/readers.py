@@ -226,6 +226,20 @@ class ForwardingReader(io.RawIOBase):
         super().close()
 
 
+class LimitedReader(ForwardingReader):
+    """At most the next `size` bytes of `source`, which is closed with it."""
+
+    def __init__(self, source: Reader, size: int) -> None:
+        self.source = source
+        self._left = size
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill `buffer` as far as the limit allows."""
+        count = self.source.readinto(byte_view(buffer)[: self._left]) or 0 if self._left else 0
+        self._left -= count
+        return count
+
+
 class HashingReader(ForwardingReader):
     """A reader that hashes the bytes read from `source`.
 

@@ -41,10 +41,11 @@ def fetch_artifact(store: Store, reference: Reference) -> Fetched:
     """
     with naming_tags(store, reference.version):
         found = store.fetch_manifest(reference.version)
-    return _read(store, reference, *found)
+    return interpret(store, reference, *found)
 
 
-def _read(store: Store, reference: Reference, descriptor: Descriptor, data: bytes) -> Fetched:
+def interpret(store: Store, reference: Reference, descriptor: Descriptor, data: bytes) -> Fetched:
+    """The model of a manifest or index that has been fetched; see `fetch_artifact`."""
     owner = str(reference)
     if descriptor.media_type in (MEDIA_TYPE_INDEX, MEDIA_TYPE_DOCKER_INDEX):
         index = parse_document(Index, data, owner, store.limits.manifest)
@@ -64,7 +65,7 @@ def stored_layers(store: Store, reference: Reference) -> Sequence[StoredLayer]:
     """
     try:
         # That there is no such tag yet is usual here, so nobody is asked which there are.
-        layers = _read(store, reference, *store.fetch_manifest(reference.version)).artifact.layers
+        layers = interpret(store, reference, *store.fetch_manifest(reference.version)).artifact.layers
         return [each._replace(files=each.members, prefix="") for each in layers]
     except NetworkError:
         raise

@@ -191,6 +191,11 @@ class InspectOptions(SourceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileOptions(SourceOptions):
+    """Options of `open_file`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifyOptions(SourceOptions, TransferOptions):
     """Options of `verify`."""
 

@@ -101,6 +101,16 @@ class BlobFetcher(Protocol):
         """The bytes of a blob from `offset`, unverified: for a caller that verifies the whole that they belong to."""
         ...
 
+    def open_range(self, descriptor: Descriptor, offset: int, size: int) -> Reader:
+        """`size` bytes of a blob from `offset`, unverified; a store that can send a range sends nothing else.
+
+        Args:
+            descriptor: The blob.
+            offset: First byte.
+            size: Number of bytes; the blob has to have them.
+        """
+        ...
+
     def read_blob(self, descriptor: Descriptor, limit: int) -> bytes:
         """A small blob, verified.
 

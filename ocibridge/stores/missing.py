@@ -42,8 +42,8 @@ def naming_tags(store: TagLister, version: str) -> Iterator[None]:
         raise
 
 
-def some_tags(tags: Sequence[str]) -> str:
-    """The first of some tags, for a message; empty where there are none.
+def some_tags(tags: Sequence[str], noun: str = "tags") -> str:
+    """The first of some tags, or of other names, for a message; empty where there are none.
 
     Example:
         >>> some_tags(["v2", "v1"])
@@ -52,7 +52,7 @@ def some_tags(tags: Sequence[str]) -> str:
     if not tags:
         return ""
     names = ", ".join(tag if _PLAIN.fullmatch(tag) else show(tag) for tag in tags[:MOST])
-    return f"tags there: {names}" + (f" (of {len(tags)})" if len(tags) > MOST else "")
+    return f"{noun} there: {names}" + (f" (of {len(tags)})" if len(tags) > MOST else "")
 
 
 def closest(tags: Sequence[str], wanted: str) -> list[str]:

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import IntegrityError, LimitError, NotFound, StoreError
-from ..io.readers import ByteCount, HashingReader, Reader, byte_view, ignore_bytes, read_full
+from ..io.content import BytesContent
+from ..io.readers import ByteCount, HashingReader, LimitedReader, Reader, byte_view, ignore_bytes, read_full
 from ..oci import Descriptor, media_type_of, parse_json, sha256_digest
 from ..settings import DEFAULT_LIMITS, Limits
 from .base import BlobStream, Capabilities, Store
@@ -74,6 +75,16 @@ class VerifiedStore(Store, ABC):
 
     def resume_blob(self, descriptor: Descriptor, offset: int) -> Reader:
         """The bytes of a blob from `offset`, unverified; see `BlobFetcher.resume_blob`."""
+        return self._open_blob(descriptor, offset)
+
+    def open_range(self, descriptor: Descriptor, offset: int, size: int) -> Reader:
+        """A range of a blob, unverified; see `BlobFetcher.open_range`."""
+        if not size:
+            return BytesContent(b"").open()
+        return LimitedReader(self._open_range(descriptor, offset, offset + size), size)
+
+    def _open_range(self, descriptor: Descriptor, offset: int, end: int) -> Reader:
+        """Raw bytes of a blob from `offset`, at least those before `end`."""
         return self._open_blob(descriptor, offset)
 
     def read_blob(self, descriptor: Descriptor, limit: int) -> bytes:

@@ -4,7 +4,7 @@
 from .cache import DigestCache
 from .progress import Progress, Task, reported
 from .publish import LayerAction, Published, publish
-from .restore import restore, write_model
+from .restore import open_verified, restore, write_model
 from .workers import Workers
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Published",
     "Task",
     "Workers",
+    "open_verified",
     "publish",
     "reported",
     "restore",

@@ -129,7 +129,7 @@ def write_model(
 
     def item(file: ModelFile) -> _Item:
         def read(on_bytes: ByteCount) -> list[str]:
-            with _open_verified(file) as reader:
+            with open_verified(file) as reader:
                 source = ProgressReader(reader, on_bytes)
                 return _write([UnpackedFile(file.path, file.size, source, file.sha256)], source, sink)
 
@@ -191,7 +191,8 @@ def _selected(files: Iterable[UnpackedFile], wanted: Callable[[str], bool] | Non
             drain(file.reader)
 
 
-def _open_verified(file: ModelFile) -> Reader:
+def open_verified(file: ModelFile) -> Reader:
+    """A file from its start, which fails at its end if its sha256 is known and another one."""
     reader = file.content.open()
     if not file.sha256:
         return reader

@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Run
 
-COMMANDS = ["push", "pull", "copy", "convert", "mirror", "inspect", "verify", "volume"]
+COMMANDS = ["push", "pull", "copy", "convert", "mirror", "inspect", "cat", "verify", "volume"]
 COMMANDS += ["login", "logout", "completion", "version"]
 
 

@@ -30,7 +30,7 @@ from ...oci import (
 )
 from ..base import BlobStream
 from .auth import repository_scope
-from .download import open_blob
+from .download import BlobReader, open_blob
 from .errors import is_web_page
 from .http import Call
 from .listings import ListingClient
@@ -245,9 +245,13 @@ class DistributionClient(ListingClient):
         headers = {"Content-Length": size} if size else {}
         return httpx.Response(404 if response.status_code == 404 else 200, headers=headers, request=response.request)
 
-    def open_blob(self, container: Container, descriptor: Descriptor, offset: int = 0) -> Reader:
+    def open_blob(
+        self, container: Container, descriptor: Descriptor, offset: int = 0, end: int | None = None
+    ) -> Reader:
         """The bytes of a blob from an offset, unverified ("Pulling blobs"). See `BlobReader`."""
         call = self.call(container, "GET", f"blobs/{descriptor.digest}", f"pulling the blob {descriptor.digest}")
+        if end is not None and end < descriptor.size:
+            return BlobReader(self, call, descriptor.size, offset, end)
         return open_blob(self, call, descriptor.size, offset)
 
     def push_blob(

@@ -142,7 +142,7 @@ class BlobReader(io.RawIOBase):
     def _connect(self) -> None:
         while self._body is None:
             call, last = self._call, "" if self._end == self._size else self._end - 1
-            if last or self._position:
+            if last != "" or self._position:
                 call = replace(call, headers={**call.headers, "Range": f"bytes={self._position}-{last}"})
             try:
                 response = self._client.open(call)

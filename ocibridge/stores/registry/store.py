@@ -71,6 +71,9 @@ class RegistryStore(VerifiedStore):
     def _open_blob(self, descriptor: Descriptor, offset: int) -> Reader:
         return self.client.open_blob(self.container, descriptor, offset)
 
+    def _open_range(self, descriptor: Descriptor, offset: int, end: int) -> Reader:
+        return self.client.open_blob(self.container, descriptor, offset, end)
+
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Return whether the registry holds the blob, in this size where it tells one."""
         return self.client.has_blob(self.container, descriptor)
