@@ -177,6 +177,22 @@ def shared(kind: type[_T], options: Options, **changes: Any) -> _T:
     return kind(**{name: getattr(options, name) for name in both} | changes)
 
 
+def refuse_set(options: Options, kind: type[Options], reason: str) -> None:
+    """Refuse options that have no effect.
+
+    Args:
+        options: The options.
+        kind: The type whose fields are refused.
+        reason: What they are for, and why that is not the case.
+
+    Raises:
+        UsageError: one is set.
+    """
+    for each in fields_of(kind):
+        if getattr(options, each.name) != each.default:
+            raise UsageError(f"{each.flags[0]} is for {reason}", hint="leave it out")
+
+
 def count(text: str) -> int:
     """A whole number of 1 or more, for `parse`.
 

@@ -42,6 +42,7 @@ class Format(ABC, Generic[R, W]):
         companion: Media type of the manifest that may be published with an artifact (`--also NAME`), if there is one.
         read_options: Its options for reading; each field that is made by `ocibridge.options.option` is a flag.
         write_options: Its options for writing.
+        archive_options: Names of those that only an archive has, and no folder.
     """
 
     name: ClassVar[str]
@@ -52,6 +53,7 @@ class Format(ABC, Generic[R, W]):
     exact: ClassVar[bool] = False
     raw_files: ClassVar[bool] = False
     companion: ClassVar[str | None] = None
+    archive_options: ClassVar[frozenset[str]] = frozenset()
     read_options: type[R]
     write_options: type[W]
 

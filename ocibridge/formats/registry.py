@@ -89,7 +89,8 @@ def fitting(kind: type[OptionsT], given: Options | Mapping[str, Any], subject: s
 
     Args:
         kind: Its `read_options` or `write_options`.
-        given: Such options; or those of another format, of which none may be set that this one has not; or any by name.
+        given: Such options; or those of another format, of which none may be set that this one has not; or any by name,
+            of which this one has each.
         subject: What is read or written, for messages.
 
     Raises:
@@ -97,22 +98,51 @@ def fitting(kind: type[OptionsT], given: Options | Mapping[str, Any], subject: s
     """
     if isinstance(given, kind) and type(given) is kind:
         return given
-    values = {each.name: getattr(given, each.name) for each in fields(given)} if isinstance(given, Options) else given
     known = {each.name for each in fields(kind)}
-    for name, value in values.items():
+    for name in options_set(given):
         if name not in known:
-            _refuse_foreign(name, value, subject)
+            flag, labels = _owners(name)
+            raise UsageError(f"{flag} is for {labels}, and {subject} is none", hint=f"leave out {flag}")
+    values = {each.name: getattr(given, each.name) for each in fields(given)} if isinstance(given, Options) else given
     return kind(**{name: value for name, value in values.items() if name in known})
 
 
-def _refuse_foreign(name: str, value: Any, subject: str) -> None:
-    """Refuse an option of another format, unless it is not set."""
-    for each in formats():
-        for option in (*fields_of(each.read_options), *fields_of(each.write_options)):
-            if option.name == name and value and value != option.default:
-                raise UsageError(
-                    f"{option.flags[0]} is for {each.label}, and {subject} is none", hint=f"leave out {option.flags[0]}"
-                )
-            if option.name == name:
-                return
-    raise UsageError(f"no format has an option {name}", hint="correct its name, or leave it out")
+def options_set(given: Options | Mapping[str, Any]) -> list[str]:
+    """The names of options of a format that somebody has set: those in a mapping, or those that differ from a default.
+
+    Raises:
+        UsageError: no format has one of them.
+    """
+    if not isinstance(given, Options):
+        for name in given:
+            _owners(name)
+        return list(given)
+    return [each.name for each in fields_of(type(given)) if getattr(given, each.name) != each.default]
+
+
+def refuse_options(given: Options | Mapping[str, Any], reason: str) -> None:
+    """Refuse all options of formats.
+
+    Args:
+        given: See `fitting`.
+        reason: Why none has an effect, as a clause.
+
+    Raises:
+        UsageError: one is set.
+    """
+    for name in options_set(given):
+        flag, labels = _owners(name)
+        raise UsageError(f"{flag} is for {labels}, and {reason}", hint=f"leave out {flag}")
+
+
+def _owners(name: str) -> tuple[str, str]:
+    """The flag of an option of formats, and what these formats are called."""
+    found = [
+        (option.flags[0], each.label)
+        for each in formats()
+        for option in (*fields_of(each.read_options), *fields_of(each.write_options))
+        if option.name == name
+    ]
+    if not found:
+        raise UsageError(f"no format has an option {name}", hint="correct its name, or leave it out")
+    return found[0][0], " and ".join(dict.fromkeys(label for _, label in found))

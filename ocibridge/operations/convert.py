@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from .. import settings
 from ..dialects.registry import dialect_named, dialect_names
 from ..errors import InvalidReference, UsageError
-from ..formats.registry import address_of, format_for
+from ..formats.registry import address_of, format_for, refuse_options
 from ..oci import Reference, has_scheme, parse_reference
 from ..oci.reference import web_address
-from ..options import shared
+from ..options import refuse_set, shared
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress
 from .artifacts import fetch_artifact
-from .options import STANDARD_OUTPUT, ConvertOptions, PullOptions, PushOptions
+from .options import STANDARD_OUTPUT, ConvertOptions, PullOptions, PushOptions, SelectOptions, TargetOptions
 from .pull import pull
 from .push import push
 from .reports import ConvertReport, PullReport, PushReport, RewriteReport
@@ -74,12 +74,18 @@ def convert(
         if options.dialect:
             raise UsageError("--dialect is for artifacts", hint="leave it out, or give a reference as the target")
         if isinstance(origin, Reference):
+            refuse_options(options.reading, f"{origin} is in a store")
             writing = shared(PullOptions, options)
             return pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress)
         return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
+    refuse_set(options, TargetOptions, f"a target on disk, and {goal} is in a store")
+    refuse_options(options.writing, f"{goal} is in a store")
     if not isinstance(origin, Reference):
+        refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
         packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
         return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
+    refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
+    refuse_options(options.reading, f"{origin} is in a store")
     if options.dialect is None:
         raise UsageError(
             "the dialect is missing",

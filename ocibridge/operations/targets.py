@@ -13,8 +13,9 @@ from ..errors import FormatError, UsageError, writing
 from ..formats.base import Sink, StoredModel, WriteOptions
 from ..formats.filenames import named_as_file, similar_name
 from ..formats.format import AnyFormat
-from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, path_formats
+from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, options_set, path_formats
 from ..oci import LayoutReference, Reference, RegistryReference
+from ..options import fields_of, refuse_set
 from ..paths import show
 from .options import STANDARD_OUTPUT, SelectOptions, TargetOptions
 from .selection import Selection, listed
@@ -67,6 +68,8 @@ def writing_of(
     Raises:
         UsageError: an option is for another format.
     """
+    if packed is False:
+        _refuse_archive_options(form, options, dest)
     fitted: WriteOptions = fitting(form.write_options, options.writing, dest)
     return replace(fitted, packed=packed, key=key, force=options.force, limits=options.limits)
 
@@ -101,8 +104,7 @@ def format_to_write(dest: str | os.PathLike[str], as_format: str | None, stored:
 def _standard_output(stored: StoredModel, options: TargetOptions) -> Sink:
     from ..formats.standardoutput import StandardOutputSink
 
-    if options.as_format is not None:
-        raise UsageError("--as is for files and folders, and - is standard output", hint="leave it out")
+    refuse_set(options, TargetOptions, "files and folders, and - is standard output")
     _check_only_file(STANDARD_OUTPUT, stored)
     folder = format_named(FOLDER)
     assert folder
@@ -149,6 +151,16 @@ def _check_only_file(dest: str, stored: StoredModel) -> None:
             f"{place} takes a model of one file, and this one has {len(names)}: {listed(names, _SHOWN)}",
             hint=f"{whole}; or take one of them with --include",
         )
+
+
+def _refuse_archive_options(form: AnyFormat, options: TargetOptions, dest: str) -> None:
+    useless = [name for name in options_set(options.writing) if name in form.archive_options]
+    for option in fields_of(form.write_options):
+        if option.name in useless:
+            raise UsageError(
+                f"{option.flags[0]} is for archives, and {dest} is a folder",
+                hint=f"leave it out, or name the target x{form.suffixes[0]}",
+            )
 
 
 def _refuse_partial(dest: str, options: TargetOptions) -> None:

@@ -49,7 +49,8 @@ def test_round_trip(files: dict[str, bytes], how: tuple[str, str], method: str, 
         before = CartonFormat().read(source, CartonReadOptions())
         pushed = ocibridge.push(source, f"oci:{root}/layout:v1", ocibridge.PushOptions(layers=how[0], compress=how[1]))
         back = root / ("out" if folder else "out.carton")
-        pulled = ocibridge.pull(pushed.reference, back, ocibridge.PullOptions(writing={"zip_method": method}))
+        writing = {} if folder else {"zip_method": method}
+        pulled = ocibridge.pull(pushed.reference, back, ocibridge.PullOptions(writing=writing))
         identity = "carton:" + hashlib.sha256(manifest_of(whole(files))).hexdigest()
         assert (pushed.identity, pulled.identity) == (identity, identity)
         after = CartonFormat().read(back, CartonReadOptions())

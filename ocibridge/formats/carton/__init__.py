@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import FormatError, LimitError, reading
+from ...errors import FormatError, LimitError, UsageError, reading
 from ..format import Blobs, Format, Proof
 from .names import CARTON_TOML, EXACT, MANIFEST
 from .options import CartonReadOptions, CartonWriteOptions
@@ -34,6 +34,7 @@ class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
     label = "cartons"
     suffixes = (".carton",)
     exact = True
+    archive_options = frozenset({"zip_method"})
     read_options = CartonReadOptions
     write_options = CartonWriteOptions
 
@@ -54,6 +55,9 @@ class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
         """A sink for a `.carton` file or an unpacked carton, as `options.packed` or else the name of `dest` says.
 
         A model that is no carton becomes one where the options name a runner; see `NewCartonSink`.
+
+        Raises:
+            UsageError: they name one for a carton.
         """
         from .create import NewCartonSink
         from .exact import ExactSink
@@ -63,7 +67,12 @@ class CartonFormat(Format[CartonReadOptions, CartonWriteOptions]):
         if EXACT in stored.origin:
             return ExactSink(dest, stored, replace(options, packed=packed))
         is_carton = stored.format == self.name or any(file.path == MANIFEST for file in stored.files)
-        if options.runner_name is not None and not is_carton:
+        if options.runner_name is not None and is_carton:
+            raise UsageError(
+                "--runner-name is for a new carton, and the model is one that names its runner already",
+                hint="leave out --runner-name and --framework-version",
+            )
+        if options.runner_name is not None:
             return NewCartonSink(dest, stored, replace(options, packed=packed))
         return (CartonZipSink if packed else CartonFolderSink)(dest, stored, options)
 

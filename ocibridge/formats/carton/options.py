@@ -68,3 +68,8 @@ class CartonWriteOptions(WriteOptions):
                 "a new carton needs a runner and the framework versions it runs",
                 hint="give both, --runner-name and --framework-version",
             )
+        if self.runner_compat_version != 1 and self.runner_name is None:
+            raise UsageError(
+                "--runner-compat-version is for a new carton with its runner",
+                hint="add --runner-name and --framework-version, or leave it out",
+            )

@@ -34,6 +34,7 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
     label = "MLSteam archives"
     suffixes = (SUFFIX,)
     exact = True
+    archive_options = frozenset({"zip_method", "hooks"})
     read_options = ReadOptions
     write_options = MlsteamWriteOptions
 
@@ -60,7 +61,7 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
         An encrypted package cannot be unpacked; in a folder it is the one file that it is.
 
         Raises:
-            UsageError: there are hooks, but no new archive to put them into.
+            UsageError: there are hooks, or a method of compression, but no new archive to put them into.
         """
         from .create import NewArchiveSink
         from .folder import MlsteamFolderSink
@@ -75,6 +76,11 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
             reason = "the model was an archive, and becomes the same again" if known else "it is a folder"
             raise UsageError(
                 f"hooks go into a new MLSteam archive only, and {dest} is none: {reason}", hint="leave out --hooks"
+            )
+        if known and packed and options.zip_method != "stored":
+            raise UsageError(
+                f"--zip-method is for new MLSteam archives, and {dest} is made again as it was",
+                hint="leave out --zip-method",
             )
         if not packed:
             return MlsteamFolderSink(dest, stored, options)
