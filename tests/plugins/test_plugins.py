@@ -200,7 +200,10 @@ def test_a_dialect_is_written_read_and_translated(other: str, mar: Path, tmp_pat
 
 def test_without_them_nothing_knows_the_names(tmp_path: Path, site: Path) -> None:
     (tmp_path / "x.mar").write_bytes(b"PK")
-    with pytest.raises(ocibridge.SourceError, match="give one of: carton, mlarchive, ollama, folder"):
+    with pytest.raises(
+        ocibridge.SourceError,
+        match=r"give one of: x\.carton, x\.mlarchive, x\.gguf or x\.safetensors, a folder, ollama",
+    ):
         ocibridge.inspect(tmp_path / "x.mar")
     with pytest.raises(ocibridge.UsageError, match="--dialect cannot be 'toy'; give one of: cnai, draft, modelpack"):
         ocibridge.PushOptions(dialect="toy")
@@ -208,7 +211,7 @@ def test_without_them_nothing_knows_the_names(tmp_path: Path, site: Path) -> Non
 
 def test_the_package_names_neither() -> None:
     # Where the suffixes of all weights stand, of whatever is in a carton, in a folder or in a volume.
-    tables = {"formats/carton/roles.py", "formats/folder/roles.py", "volume/kinds.py"}
+    tables = {"formats/carton/roles.py", "formats/filenames.py", "formats/folder/roles.py", "volume/kinds.py"}
     texts = {each.relative_to(PACKAGE).as_posix(): each.read_text(encoding="utf-8") for each in PACKAGE.rglob("*.py")}
     assert len(texts) > 200
     assert {name for name, text in texts.items() if re.search(r"\.mar\b|MAR-INF|torchserve", text, re.I)} <= tables

@@ -186,7 +186,7 @@ def _check_source(stored: StoredModel, owner: str) -> None:
     if not stored.complete:
         raise FormatError(
             f"cannot make the carton {owner}: the artifact does not list its files, and a carton starts with them",
-            hint="pull it as a folder (--as folder), and make the carton of that",
+            hint="name a folder as the target, and make the carton of that",
         )
     # Before the files move: a link must not get out of what will be model/.
     check_stored(stored, owner)

@@ -26,7 +26,7 @@ from .options import CartonWriteOptions
 
 _LAST = {MANIFEST: 1, LINKS: 2}
 _DAMAGED = "the artifact is damaged or incomplete; publish the carton again"
-_NO_CARTON = "pull it as a folder (--as folder), or have a carton made of it with --runner-name and --framework-version"
+_NO_CARTON = "name a folder as the target, or have a carton made with --runner-name and --framework-version"
 
 
 def member_order(path: str) -> tuple[int, bytes]:
@@ -237,7 +237,7 @@ class ManifestCheck:
 def _check_carton(stored: StoredModel, dest: Path) -> None:
     if stored.complete and not any(file.path == MANIFEST for file in stored.files):
         raise FormatError(
-            f"cannot write {dest}: the artifact has no MANIFEST, so it is no carton",
+            f"cannot write {dest}: the model has no MANIFEST, so it is no carton",
             hint=_DAMAGED if stored.format == "carton" else _NO_CARTON,
         )
     if any(file.symlink is not None and file.path in _LAST for file in stored.files):

@@ -57,8 +57,8 @@ def has_weights(paths: Iterable[str]) -> bool:
 def no_weights(owner: str) -> FormatError:
     """The error for a model for which `has_weights` is false."""
     return FormatError(
-        f"{owner} cannot become an Ollama model: it has no GGUF file",
-        hint="pull it as a folder, and let 'ollama create' convert it there",
+        f"the model cannot become {owner}: it has no GGUF file",
+        hint="write it into a folder (name one as the target), and let 'ollama create' convert it there",
     )
 
 

@@ -157,10 +157,10 @@ def test_links_stay_below_the_model(tmp_path: Path, plain: Model) -> None:
 
 def test_without_a_runner_it_says_what_to_do(tmp_path: Path, plain: Model) -> None:
     with pytest.raises(FormatError) as caught:
-        sink_of(tmp_path / "out.carton", plain, runner_name=None, framework_version=None)
+        sink_of(tmp_path / "out.carton", plain, runner_name=None, framework_version=None, runner_compat_version=1)
     assert str(caught.value) == (
-        f"cannot write {tmp_path}/out.carton: the artifact has no MANIFEST, so it is no carton; pull it as a folder "
-        "(--as folder), or have a carton made of it with --runner-name and --framework-version"
+        f"cannot write {tmp_path}/out.carton: the model has no MANIFEST, so it is no carton; name a folder "
+        "as the target, or have a carton made with --runner-name and --framework-version"
     )
     with pytest.raises(UsageError, match="needs a runner"):
         NewCartonSink(tmp_path / "out.carton", stored_of(plain), CartonWriteOptions())
@@ -169,18 +169,18 @@ def test_without_a_runner_it_says_what_to_do(tmp_path: Path, plain: Model) -> No
 def test_a_carton_stays_the_one_it_is(tmp_path: Path, plain: Model) -> None:
     fill(sink_of(tmp_path / "a.carton", plain), plain)
     model = read_carton(tmp_path / "a.carton", CartonReadOptions())
-    assert (
-        fill(sink_of(tmp_path / "b.carton", model, runner_name="other", framework_version="*"), model) == model.identity
-    )
+    assert fill(FORMAT.sink(tmp_path / "b.carton", stored_of(model), CartonWriteOptions()), model) == model.identity
+    with pytest.raises(UsageError, match="--runner-name is for a new carton"):
+        sink_of(tmp_path / "c.carton", model)
     with pytest.raises(FormatError, match="is one already"):
         NewCartonSink(tmp_path / "c", stored_of(model), OPTIONS)
     damaged = replace(model, files=model.files[:-1])
     with pytest.raises(FormatError, match="no MANIFEST, so it is no carton; the artifact is damaged"):
-        sink_of(tmp_path / "d.carton", damaged)
+        FORMAT.sink(tmp_path / "d.carton", stored_of(damaged), CartonWriteOptions())
 
 
 def test_an_unlisted_model_is_refused(tmp_path: Path, plain: Model) -> None:
-    with pytest.raises(FormatError, match=r"does not list its files.*; pull it as a folder"):
+    with pytest.raises(FormatError, match=r"does not list its files.*; name a folder"):
         FORMAT.sink(tmp_path / "x.carton", stored_of(plain, complete=False), OPTIONS)
 
 
