@@ -212,9 +212,9 @@ def build_manifest(
             return BuiltManifest(manifest, MEDIA_TYPE_MANIFEST, config, config_descriptor, tuple(layers))
     raise LimitError(
         f"a manifest of {len(finished)} layers has {len(manifest)} bytes, registries take {limits.manifest}",
-        hint="use --layers tar, which lets small files share layers"
+        hint="push it with --layers tar, which lets small files share layers"
         if any(each.encoding is Encoding.RAW for each in finished)
-        else "give a smaller --max-layers, so that more files share a layer",
+        else "push it with a smaller --max-layers, so that more files share a layer",
     )
 
 

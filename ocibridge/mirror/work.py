@@ -21,6 +21,7 @@ from ..transfer.session import CopySession
 from ..transfer.throttle import Throttle
 from .companions import publish_companions, translate
 from .facts import traits_of
+from .hints import in_job
 from .jobs.filters import wants_model
 from .reports import IN_SYNC, Failure, MirrorItem, PlannedItem
 from .storepool import StorePool
@@ -315,7 +316,7 @@ class Worker:
 
 def failure(exc: OcibridgeError) -> Failure:
     """An error as a report has it."""
-    return Failure(type=type(exc).__name__, message=exc.message, hint=exc.hint)
+    return Failure(type=type(exc).__name__, message=exc.message, hint=in_job(exc.hint))
 
 
 def way_of(entry: SyncEntry) -> str:

@@ -163,7 +163,7 @@ def _parts(
     if len(stored) + bool(raw) > max_layers:
         raise LimitError(
             f"{owner} has {len(stored)} tar layers, and an image of no more than {max_layers} is asked for",
-            hint="push the model again, so that files share layers, or give a larger --max-layers",
+            hint="push the model again with --layers tar, so that files share layers, or with a larger --max-layers",
         )
     if not raw:
         return [*stored]
