@@ -19,7 +19,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
 def in_job(hint: str | None) -> str | None:
-    """A hint as it is said in a mirror job.
+    """A hint in the words of a job file.
 
     Example:
         >>> in_job("skip the check with --insecure")
@@ -28,5 +28,5 @@ def in_job(hint: str | None) -> str | None:
     if hint is None:
         return None
     keys = [CREDS[flag] for flag in FLAG.findall(hint) if flag in CREDS]
-    said = FLAG.sub(lambda found: CREDS.get(found[0], _OTHERS.get(found[0], found[0])), hint)
-    return f"{said} (in the job file: 'creds: [{{registry: HOST, {keys[0]}}}]')" if keys else said
+    text = FLAG.sub(lambda found: CREDS.get(found[0], _OTHERS.get(found[0], found[0])), hint)
+    return f"{text} (in the job file: 'creds: [{{registry: HOST, {keys[0]}}}]')" if keys else text
