@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +90,46 @@ def source_date_epoch() -> int | None:
     """`SOURCE_DATE_EPOCH` in seconds since 1970, or None (reproducible-builds.org specification)."""
     value = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(value) if value.isascii() and value.isdigit() else None
+
+
+CONFIG_NAME = "ocibridge.toml"
+"""Name of a configuration file."""
+
+
+def config_variable() -> str | None:
+    """`OCIBRIDGE_CONFIG`: the only configuration file to read, the empty text for none; None where it is not set."""
+    return os.environ.get("OCIBRIDGE_CONFIG")
+
+
+def config_file() -> Path | None:
+    """The user's configuration file: `$XDG_CONFIG_HOME/ocibridge/ocibridge.toml`; None without a home folder."""
+    try:
+        return (_path("XDG_CONFIG_HOME") or Path.home() / ".config") / "ocibridge" / CONFIG_NAME
+    except RuntimeError:
+        return None
+
+
+def config_paths() -> list[tuple[Path, bool]]:
+    """The configuration files that there are, each with whether it is the user's own; a later one wins.
+
+    The file of a project is in this folder or in one above it, up to the repository, and below the home folder.
+    """
+    only = config_variable()
+    if only is not None:
+        return [(Path(only), True)] if only else []
+    user = config_file()
+    found = [(user, True)] if user and user.is_file() else []
+    with suppress(RuntimeError, OSError):
+        home, here = Path.home(), Path.cwd()
+        for folder in (here, *here.parents):
+            if folder in (home, Path(folder.anchor)):
+                break
+            project = folder / CONFIG_NAME
+            if project.is_file():
+                return found if found and project.samefile(found[0][0]) else [*found, (project, False)]
+            if (folder / ".git").exists():
+                break
+    return found
 
 
 PLATFORMS = ("linux/amd64", "linux/arm64")

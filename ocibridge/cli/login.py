@@ -52,7 +52,7 @@ def run_login(args: argparse.Namespace) -> None:
     username, password = credentials(found.pop("username", None), args.password_stdin, required=True)
     assert username is not None
     assert password is not None
-    report = login(args.host, username, password, registry=RegistryOptions(**found))
+    report = login(args.host, username, password, registry=RegistryOptions(**found, per_host=options.per_host_of(args)))
     show(args, report, _nothing if args.quiet else _logged_in)
 
 

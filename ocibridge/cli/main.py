@@ -38,10 +38,13 @@ GROUPS = {
     "look at models": ("inspect", "cat", "verify"),
     "mount models in Kubernetes": ("volume",),
     "registries": ("login",),
-    "set up": ("completion", "version"),
+    "set up": ("config", "completion", "version"),
 }
 """Modules of this package that declare a command, or two (`login` and `logout`), by title in the help text."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+_UNCONFIGURED = ("config", "completion", "version")
+"""Commands that read no configuration file, so that they work where one is wrong."""
 
 
 def build_parser(word: str = "") -> Parser:
@@ -83,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if completion.is_requested():
             completion.complete(build_parser())
         parser = build_parser(*arguments[:1])
+        aliases = _configure(parser, arguments)
         _, extra = parser.parse_known_args(arguments, args)
         if extra:
             args.parser.refuse(extra)
@@ -92,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif args.run is None:
             parser.print_help()
         else:
-            _run(args)
+            _run(args, aliases)
         return DONE
     except SystemExit as exc:  # argparse after --help, or a reader that went away
         return int(exc.code or DONE)
@@ -113,9 +117,32 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     )
 
 
-def _run(args: argparse.Namespace) -> None:
+def _configure(parser: Parser, arguments: Sequence[str]) -> dict[str, str]:
+    """Take the defaults of the command from the configuration files, and return the aliases."""
+    asked = bool({"-h", "--help", "--version"} & set(arguments))
+    paths = [] if asked or not arguments or arguments[0] in _UNCONFIGURED else settings.config_paths()
+    if not paths:
+        return {}
+    from . import configfile
+
+    files = [configfile.ConfigFile.read(*each) for each in paths]
+    configfile.check_tables(files, [*COMMANDS, "logout"])
+    command = configfile.called(parser, arguments)
+    command.set_defaults(**configfile.defaults(files, command, lambda: configfile.flags_of(build_parser())))
+    command.set_defaults(per_host=configfile.registries(files))
+    return configfile.aliases(files)
+
+
+def _run(args: argparse.Namespace, aliases: dict[str, str]) -> None:
     """Run the command, and say what is logged meanwhile where that is asked for."""
-    if not (args.verbose or args.debug or settings.debug()):
+    verbose = args.verbose or args.debug or settings.debug()
+    if aliases:
+        from .configfile import expand
+
+        for word, reference in expand(args, aliases):
+            if verbose:
+                say(f"{word} is {reference}, by an alias")
+    if not verbose:
         args.run(args)
         return
     import logging

@@ -15,7 +15,6 @@ from ..mirror.options import MirrorOptions, RunOptions, ShardOptions
 from ..mirror.shards import Shard
 from ..options import Options, shared
 from . import options
-from .counts import Counts
 from .mirrored import item_line, plan_lines, run_lines, summary
 from .output import say, warn
 from .running import perform, show
@@ -254,6 +253,8 @@ def _teller(progress: Progress) -> Callable[[MirrorItem], None] | None:
         return lambda item: progress.event(TagEvent(tag=item))
     if isinstance(progress, PlainLines):
         return lambda item: progress.note(item_line(item))
+    from .counts import Counts
+
     if isinstance(progress, Counts):
         return lambda item: progress.note(item_line(item)) if item.outcome == "failed" else None
     return None

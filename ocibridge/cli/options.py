@@ -75,10 +75,15 @@ def add_flags(
         _add_progress(parser)
     _add_output(parser, json)
     if registry:
-        _declare(parser, fields_of(RegistryOptions))
+        add_registry(parser)
         group = parser.group(REGISTRY)
         group.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
         group.add_argument("-p", "--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
+
+
+def add_registry(parser: Parser) -> None:
+    """Add the options of registries."""
+    _declare(parser, fields_of(RegistryOptions))
 
 
 def _of_formats(kinds: Iterable[type[Options]]) -> Iterator[Option]:
@@ -239,7 +244,8 @@ def registry_of(args: argparse.Namespace, prefix: str = "") -> RegistryOptions |
     stdin = getattr(args, f"{dash}password_stdin")
     start = f"--{prefix}-" if prefix else "--"
     username, password = credentials(found.pop("username", None), stdin, start)
-    if not found and username is None:
+    per_host = per_host_of(args)
+    if not found and username is None and (prefix or not per_host):
         return None
     if "key_file" in found and "cert_file" not in found:
         raise UsageError(f"{start}key-file is the key of a client certificate", hint=f"add {start}cert-file FILE")
@@ -250,4 +256,10 @@ def registry_of(args: argparse.Namespace, prefix: str = "") -> RegistryOptions |
             raise UsageError(f"{start}registry-config: {exc}", hint="check the path, or leave it out") from None
     elif prefix and "registry_config" in args:
         found["registry_config"] = args.registry_config
-    return RegistryOptions(**found, username=username, password=password)
+    return RegistryOptions(**found, username=username, password=password, per_host=per_host)
+
+
+def per_host_of(args: argparse.Namespace) -> tuple[tuple[str, RegistryOptions], ...]:
+    """Return the options of registries that a configuration file has."""
+    found: tuple[tuple[str, RegistryOptions], ...] = vars(args).get("per_host", ())
+    return found

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from ocibridge.cli import main
+
 from .conftest import Run
 
-COMMANDS = ["push", "pull", "copy", "convert", "mirror", "inspect", "cat", "verify", "volume"]
-COMMANDS += ["login", "logout", "completion", "version"]
+COMMANDS = [name for word in main.COMMANDS for name in ((word, "logout") if word == "login" else (word,))]
 
 
 @pytest.mark.parametrize(
