@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ..operations.options import BelongingOptions, TransferOptions
+from ..operations.options import BelongingOptions, ExistingOptions, TransferOptions
 from ..options import option, parse_size
 
 GROUP = "many references in one archive, for the other side of an air gap"
@@ -22,7 +22,7 @@ class InventoryOptions(TransferOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackOptions(BelongingOptions, InventoryOptions):
+class PackOptions(ExistingOptions, BelongingOptions, InventoryOptions):
     """Options of `pack`; `volume_size` is in bytes, and None writes one file."""
 
     since: str | os.PathLike[str] | None = option(
@@ -31,7 +31,6 @@ class PackOptions(BelongingOptions, InventoryOptions):
     volume_size: int | None = option(
         None, help="split the archive: 4GiB, 700MiB, 25GB", metavar="SIZE", parse=parse_size, group=GROUP
     )
-    force: bool = option(False, help="replace the archive if it exists", group=GROUP)
 
 
 @dataclass(frozen=True, kw_only=True)

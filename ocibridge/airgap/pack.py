@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..io.atomic import check_place
 from ..io.content import Content
+from ..io.existing import TargetRules
 from ..layers.tar import BLOCK
 from ..oci import ArchiveReference, Descriptor, Reference, RegistryReference, parse_json, parse_reference
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.copy import copy_companions
+from ..operations.existing import places_of
 from ..paths import show
 from ..stores.archivewriter import ArchiveWriter
 from ..stores.base import Store
@@ -104,9 +106,11 @@ def pack(
     if inventory is not None:
         check_place(inventory)
     wanted = _wanted(references)
+    places = [place for each in wanted.values() for place in places_of(each)]
+    rules = TargetRules(options.existing, tuple(places), {"format": "oci-archive"})
     graph = GraphOptions(tuple(options.platforms or ()), options.referrers, (), options.digest_tags, concurrency=1)
     with ExitStack() as stack:
-        writer = stack.enter_context(ArchiveWriter(path, options.volume_size, force=options.force))
+        writer = stack.enter_context(ArchiveWriter(path, options.volume_size, rules=rules))
         sources = _open(wanted.values(), registry, stack)
         session = CopySession()
         workers = Workers(options.concurrency, progress, list(sources.values()))

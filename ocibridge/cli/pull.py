@@ -80,9 +80,13 @@ def _summary(report: PullReport) -> str:
 
 
 def files(report: PullReport | RewriteReport) -> str:
-    """Return the written files."""
+    """Return the written files, and what was there before."""
     kind = f"{report.format}, {report.note}" if report.note else report.format
     count = number(report.files, "file")
     if report.selected_from is not None:
         count = f"{report.files} of {number(report.selected_from, 'file')}"
-    return f"({kind}): {count}, {human_size(report.size)}"
+    changes = report.changes
+    counts = ((changes.added, "added"), (changes.updated, "updated"), (changes.kept, "kept"))
+    found = ", ".join(f"{count} {word}" for count, word in counts if count)
+    new = f" ({found})" if changes.updated or changes.kept else ""
+    return f"({kind}): {count}{new}, {human_size(report.size)}"

@@ -10,6 +10,7 @@ from types import TracebackType
 from ..errors import can_resume
 from ..io.content import Content
 from ..io.journal import Journal
+from ..io.merge import Changes
 from ..io.readers import Reader
 from ..model import StoredModel
 from .options import ReadOptions, WriteOptions
@@ -28,12 +29,14 @@ class Sink(ABC):
         losses: What of the model the target cannot express, one sentence each; known before the first `write`.
         journal: Records what has arrived, for a process that resumes the work; None if the target
             begins anew each time.
+        changes: After `commit`, how many files of the target are new; None for one file.
         note: After `commit`, one word on how the target compares with the source, such as `exact` or `equivalent`.
     """
 
     parallel: bool = False
     losses: tuple[str, ...] = ()
     journal: Journal | None = None
+    changes: Changes | None = None
     note: str | None = None
 
     @abstractmethod

@@ -13,6 +13,8 @@ from pathlib import Path
 from ..errors import FormatError, writing
 from ..io.content import Content
 from ..io.incoming import IncomingFile
+from ..io.marker import MARKER
+from ..io.merge import ExpectedFile
 from ..io.positioned import append_file, fsync_all, is_large, resumable_file
 from ..io.readers import Reader
 from ..io.staging import Staging
@@ -30,24 +32,28 @@ class FolderSink(Sink):
     bytes are only hashed, and the link is made once everything is there and its target has the same bytes.
 
     Args:
-        dest: The folder; must not exist, or be empty, unless `options.force`.
+        dest: The folder; one that exists is added to, or replaced, as `options.rules` say.
         stored: What will arrive, as far as is known.
-        options: `force` is the one that matters here.
+        options: See `WriteOptions`.
 
     Attributes:
         hashes: Hex sha256 by path of what has arrived; empty where nothing is compared with it.
+        folders: Paths of empty folders, which subclasses add to in `check`.
 
     Raises:
         FormatError: `stored` has names that cannot be in one folder, or links that lead nowhere.
-        DestinationError: `dest` exists, or cannot be written.
+        DestinationError: something at `dest` is in the way, or cannot be written.
     """
 
     parallel = True
+    read_always: frozenset[str] = frozenset()
+    """Files that `write` has to see, even if the folder has them already."""
     proves = False
     """Whether `check` needs the hash of every file, beyond the digests that the blobs are held to."""
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         self.hashes: dict[str, str] = {}
+        self.folders: list[str] = []
         self._owner = str(dest)
         self._links = {file.path: file.symlink for file in stored.files if file.symlink is not None}
         self._lock = threading.Lock()
@@ -56,11 +62,16 @@ class FolderSink(Sink):
         self._kept: dict[str, int] = {}
         self._small: list[str] = []
         self._folders: set[str] = set()
-        self._staging = Staging(dest, force=options.force, empty=True, key=options.key)
+        if MARKER in {path.split("/")[0] for path in self._checked}:
+            raise _taken(self._owner)
+        self._staging = Staging(dest, folder=True, rules=options.rules, key=options.key)
         self._root = str(self._staging.temp)
         self.journal = self._staging.journal
         try:
-            if stored.complete:
+            if self._staging.merge:
+                files = (ExpectedFile(each.path, each.size, each.sha256, each.symlink) for each in stored.files)
+                self._staging.check_free_space(self._staging.merge.check(files))
+            elif stored.complete:
                 self._staging.check_free_space(sum(file.size or 0 for file in stored.files if file.symlink is None))
             with writing(dest):
                 self._staging.temp.mkdir(exist_ok=True)
@@ -72,6 +83,8 @@ class FolderSink(Sink):
         """Take one file; see `Sink.write`."""
         if path not in self._checked:
             check_path(path, self._owner)
+            if path.split("/")[0] == MARKER:
+                raise _taken(self._owner)
         with self._lock:
             if path in self.hashes:
                 raise FormatError(f"{self._owner}: the file {show(path)} arrives twice")
@@ -85,6 +98,14 @@ class FolderSink(Sink):
             # Whoever lost the line may try again.
             del self.hashes[path]
             raise
+
+    def has(self, path: str, size: int, sha256: str) -> bool:
+        """Return whether the folder that is added to has the file; see `Sink.has`."""
+        merge = self._staging.merge
+        if not merge or path in self._links or path in self.read_always or not merge.has(path, size, sha256):
+            return False
+        self.hashes[path] = sha256
+        return True
 
     def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
         """Take over the start of a file; see `Sink.resume_file`."""
@@ -113,7 +134,7 @@ class FolderSink(Sink):
             fsync_all(self._staging.temp, self._small)
         for path, final in symlinks.resolve(links, self.hashes.keys() - links.keys(), self._owner).items():
             self._make_link(path, links[path], final)
-        self._staging.publish_folder()
+        self.changes = self._staging.publish_folder(self.hashes, self.folders)
         return identity
 
     def check(self) -> str | None:
@@ -166,6 +187,13 @@ class FolderSink(Sink):
             except (OSError, NotImplementedError):
                 # A system or a user without symbolic links: the bytes are what counts.
                 shutil.copyfile(self._staging.temp / final, place)
+
+
+def _taken(owner: str) -> FormatError:
+    return FormatError(
+        f"{owner}: the model has a file {MARKER}, and ocibridge keeps its own record of the folder under this name",
+        hint="rename the file, and publish the model again",
+    )
 
 
 def check_stored(stored: StoredModel, owner: str) -> None:

@@ -24,7 +24,7 @@ class OneFileSink(Sink):
     """Writes the only file of a model under a temporary name, and takes up what an interrupted process has left of it.
 
     Args:
-        dest: The file; must not exist unless `options.force`.
+        dest: The file; what exists there is replaced only as `options.rules` say.
         stored: What will arrive.
         options: See `WriteOptions`.
         unpacks: Whether `dest` becomes a folder that a subclass unpacks the file into.
@@ -49,7 +49,7 @@ class OneFileSink(Sink):
         self._kept = 0
         part = "archive" if unpacks else ""
         self._staging = Staging(
-            dest, suffix="" if unpacks else ".part", force=options.force, empty=unpacks, key=options.key, part=part
+            dest, suffix="" if unpacks else ".part", folder=unpacks, rules=options.rules, key=options.key, part=part
         )
         self.journal = self._staging.journal
 
@@ -81,7 +81,7 @@ class OneFileSink(Sink):
         if not self.hashes:
             raise IntegrityError(f"{self._owner}: the file did not arrive", hint=_DAMAGED)
         identity = self.check()
-        self._staging.publish_file()
+        self._staging.publish_file(identity)
         return identity
 
     def check(self) -> str | None:

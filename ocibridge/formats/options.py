@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..io.existing import TargetRules
 from ..options import Options
 from ..settings import DEFAULT_LIMITS, Limits
 
@@ -30,13 +31,13 @@ class WriteOptions(Options):
 
     Attributes:
         packed: Whether an archive is written (true) or a folder (false); None decides by the name of the target.
-        force: Whether an existing target may be replaced.
+        rules: What may happen to what exists at the target.
         key: Names what will arrive, such as the digest of its manifest, so that what a killed process has left of it
             is taken up; None begins anew each time.
         limits: See `ocibridge.settings.Limits`.
     """
 
     packed: bool | None = None
-    force: bool = False
+    rules: TargetRules = field(default=TargetRules(), repr=False)
     key: str | None = None
     limits: Limits = DEFAULT_LIMITS

@@ -9,19 +9,34 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from ..errors import DestinationError, writing
 from .atomic import KEEP, hidden_path
+from .existing import (
+    Existing,
+    TargetRules,
+    check_all_ours,
+    check_apart,
+    check_file,
+    check_folder,
+    is_mount,
+    is_same,
+    real_target,
+    say_deleted,
+)
 from .journal import Journal
 from .locks import is_named, try_lock
+from .marker import MARKER, lines_of, mark_file, row_of
+from .merge import Changes, Merge, conflict, move_new, unlink_moved
 from .positioned import check_free_space, fsync_all
 
 _OLD = "old"
 """Name of what is replaced, until its successor has taken its place."""
 _JOURNAL, _LOCK = "journal", "lock"
-_HINT = "choose another name, or replace it with --force"
 
 
 class StagingFolder:
@@ -60,10 +75,13 @@ class StagingFolder:
             raise
 
     def _put_back(self, final: Path) -> None:
-        """Restore the name of a target that a killed process moved away between two renames."""
+        """Restore the name of a target that a killed process moved away between two renames, or finish its removal."""
         old = self.path / _OLD
-        if os.path.lexists(old) and not os.path.lexists(final):
-            old.rename(final)
+        if os.path.lexists(old):
+            if os.path.lexists(final):
+                shutil.rmtree(old)
+            else:
+                old.rename(final)
 
     @property
     def resumed(self) -> bool:
@@ -150,16 +168,17 @@ class Staging(StagingFolder):
     Args:
         dest: The final path; its folder must exist.
         suffix: End of the temporary name.
-        force: Whether something at `dest` may be replaced.
-        empty: Whether a folder is written, for which an empty one at `dest` counts as nothing.
+        folder: Whether a folder is written.
+        rules: What may happen to what exists at `dest`.
         key: See `StagingFolder`.
         part: See `StagingFolder`.
 
     Attributes:
         temp: The temporary name; where `resumed`, an earlier process has left something there.
+        merge: The folder at `dest`, where there is one that files are added to.
 
     Raises:
-        DestinationError: `dest` exists, is no name for a new file or folder, or is written by another process.
+        DestinationError: what is at `dest` may not be replaced, or it is written by another process.
     """
 
     def __init__(
@@ -167,99 +186,141 @@ class Staging(StagingFolder):
         dest: Path,
         *,
         suffix: str = "",
-        force: bool = False,
-        empty: bool = False,
+        folder: bool = False,
+        rules: TargetRules = TargetRules(),
         key: str | None = None,
         part: str = "",
     ) -> None:
         self.dest = dest
-        self._force = force
-        self._empty = empty
-        self._final = dest.absolute()
-        if self._final.name in ("", "..") or self._final == Path.cwd():
-            raise DestinationError(f"cannot replace the folder {dest}", hint="name a new folder or file")
-        self._check_absent()
-        if not empty and dest.is_dir():
-            raise DestinationError(f"cannot write {dest}: it is a folder", hint="choose another name")
-        super().__init__(dest, key, part)
+        self._rules = rules
+        self._folder = folder
+        with writing(dest):
+            self._final = real_target(dest)
+            check_apart(self._final, str(dest), rules)
+            self._look()
+        place = self._final
+        if folder and self._final.is_dir() and not _can_rename(self._final):
+            place = self._final / "merge"
+        super().__init__(place, key, part, label=str(dest))
         self.temp = self.path / f"new{suffix}"
         try:
-            # It may have appeared while another process held the folder.
-            self._check_absent()
-            self._separate()
+            # It may have changed while another process held the folder.
+            with writing(dest):
+                self._look()
+                self.merge = self._merge()
+                self._separate()
+            if self._replaces:
+                say_deleted(*self._replaces, str(dest), rules)
+            elif self._there:
+                say_deleted(1, self._there.st_size, str(dest), rules)
         except BaseException:
             self.pause()
             raise
 
-    def _separate(self) -> None:
-        """Let go of a file that has its final name already: its process was killed right after that."""
-        with writing(self.dest), suppress(FileNotFoundError):
-            status = self.temp.lstat()
-            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                self.temp.unlink()
+    def _look(self) -> None:
+        """Refuse a `dest` that may not be replaced."""
+        self._replaces: tuple[int, int] | None = None
+        self._there: os.stat_result | None = None
+        if self._folder:
+            self._replaces = check_folder(self._final, str(self.dest), self._rules)
+        else:
+            self._there = check_file(self._final, str(self.dest), self._rules)
 
-    def publish_file(self) -> None:
+    def _merge(self) -> Merge | None:
+        if self._folder and not self._replaces and self._final.is_dir():
+            return Merge(self._final, str(self.dest), self._rules)
+        return None
+
+    def _separate(self) -> None:
+        """Let go of files that have their final names already: their process was killed right after that."""
+        if self.temp.is_dir():
+            unlink_moved(self.temp)
+        elif self.temp.is_file() and self.temp.lstat().st_nlink > 1:
+            self.temp.unlink()
+
+    def publish_file(self, identity: str | None = None) -> None:
         """Give the temporary file its final name, once its bytes are on the disk.
 
+        Args:
+            identity: What is noted as its identity; see `TargetRules.record`.
+
         Raises:
-            DestinationError: something has appeared at `dest` meanwhile, or it cannot be written.
+            DestinationError: something at `dest` has changed meanwhile, or it cannot be written.
         """
         with writing(self.dest):
+            mark_file(self.temp, {**self._rules.record, "identity": identity})
             fsync_all(self.path, [self.temp])
-            self._rename_file()
+            if not is_same(self._there, self._final):
+                raise self._changed()
+            if self._there:
+                self.temp.replace(self._final)
+            else:
+                try:
+                    move_new(self.temp, self._final)
+                except FileExistsError:
+                    raise self._changed() from None
         self.discard()
 
-    def _rename_file(self) -> None:
-        if self._force:
-            self.temp.replace(self._final)
-            return
-        try:
-            os.link(self.temp, self._final)
-        except FileExistsError:
-            raise self._exists() from None
-        except OSError:
-            # No hard links here: an empty placeholder is as exclusive.
-            try:
-                os.close(os.open(self._final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            except FileExistsError:
-                raise self._exists() from None
-            try:
-                self.temp.replace(self._final)
-            except OSError:
-                self._final.unlink()
-                raise
+    def publish_folder(self, hashes: Mapping[str, str], folders: Sequence[str] = ()) -> Changes:
+        """Give the temporary folder its final name, or move its files into the folder that is there.
 
-    def publish_folder(self) -> None:
-        """Give the temporary folder its final name; what is replaced is removed only after that.
+        Args:
+            hashes: Hex sha256, or "" where it is not known, by path of the files of the target.
+            folders: Its empty folders.
 
         Raises:
-            DestinationError: something has appeared at `dest` meanwhile, or it cannot be written.
+            DestinationError: something at `dest` has changed meanwhile, or it cannot be written.
         """
-        with writing(self.dest):
-            self._check_absent()
-            old = self.path / _OLD
-            if os.path.lexists(self._final):
-                self._final.rename(old)
-            try:
-                self.temp.rename(self._final)
-            except OSError:
-                if os.path.lexists(old):
-                    old.rename(self._final)
-                raise
-            if os.path.lexists(old) and (old.is_symlink() or not old.is_dir()):
-                old.unlink()
+        if self.merge:
+            changes = self.merge.publish(self.temp, hashes, folders, self.path)
+        else:
+            with writing(self.dest):
+                self._record(hashes, folders)
+                self._publish_whole()
+            changes = Changes(added=len(hashes))
         self.discard()
+        return changes
 
-    def _check_absent(self) -> None:
-        """Refuse a `dest` that may not be replaced."""
-        with writing(self.dest):
-            if self._force or not os.path.lexists(self.dest):
-                return
-            if not (self._empty and self.dest.is_dir() and not any(self.dest.iterdir())):
-                raise self._exists()
+    def _record(self, hashes: Mapping[str, str], folders: Sequence[str]) -> None:
+        files = (row_of(self.temp, path, hashes[path]) for path in hashes)
+        rows: Iterable[Mapping[str, object]] = chain(files, ({"path": f"{path}/"} for path in folders))
+        with open(self.temp / MARKER, "wb") as file:
+            file.writelines(lines_of(self._rules.record, rows))
+            file.flush()
+            os.fsync(file.fileno())
 
-    def _exists(self) -> DestinationError:
-        return DestinationError(f"cannot write {self.dest}: it exists", hint=_HINT)
+    def _publish_whole(self) -> None:
+        """Give the folder its name; a folder that is replaced is removed only after its successor has the name."""
+        if not self._replaces:
+            if os.path.lexists(self._final):
+                raise self._changed()
+            self.temp.rename(self._final)
+            return
+        if check_folder(self._final, str(self.dest), self._rules) is None:
+            raise self._changed()
+        old = self.path / _OLD
+        self._final.rename(old)
+        try:
+            self.temp.rename(self._final)
+            if self._rules.existing is Existing.FORCE:
+                # Nobody finds it by its name any more: what appeared in it since is found now.
+                check_all_ours(old, str(self.dest))
+        except BaseException:
+            if self._final.exists():
+                self._final.rename(self.temp)
+            old.rename(self._final)
+            raise
+
+    def _changed(self) -> DestinationError:
+        return conflict(
+            f"cannot write {self.dest}: another process has made or changed it meanwhile",
+            "run the command again, or choose another name",
+        )
+
+
+def _can_rename(folder: Path) -> bool:
+    """Return whether files can be moved into a folder from one next to it."""
+    return os.access(folder.parent, os.W_OK | os.X_OK) and not is_mount(folder)
 
 
 def _allocated(folder: Path) -> int:

@@ -10,8 +10,10 @@ from typing import Any
 
 from ..dialects.choices import Compress, Layers
 from ..dialects.registry import dialect_names
+from ..errors import UsageError
 from ..formats.options import ReadOptions, WriteOptions
 from ..formats.registry import path_formats
+from ..io.existing import Existing
 from ..options import Options, count, option
 from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
 from .companions import companion_names
@@ -83,7 +85,35 @@ class SourceOptions(LimitOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetOptions(LimitOptions):
+class ExistingOptions(Options):
+    """Options for what exists at a target on disk; one of them at most.
+
+    Raises:
+        UsageError: several are given.
+    """
+
+    overwrite: bool = option(False, help="replace files of DEST that are in the way; others in a folder are kept")
+    force: bool = option(False, help="replace DEST if ocibridge wrote all of it, and nobody has changed it since")
+    delete_existing: bool = option(False, help="replace DEST whatever it holds: a folder with all that is in it")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [flag for flag, value in self._flags() if value]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} cannot be combined", hint=f"leave out {given[0]}")
+
+    def _flags(self) -> tuple[tuple[str, bool], ...]:
+        return ("--overwrite", self.overwrite), ("--force", self.force), ("--delete-existing", self.delete_existing)
+
+    @property
+    def existing(self) -> Existing:
+        """The choice that was made."""
+        chosen = zip((Existing.OVERWRITE, Existing.FORCE, Existing.DELETE), self._flags(), strict=True)
+        return next((each for each, (_, value) in chosen if value), Existing.KEEP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(ExistingOptions, LimitOptions):
     """Options for writing a target on disk.
 
     Attributes:
@@ -96,7 +126,6 @@ class TargetOptions(LimitOptions):
         flag="--as",
         choices=path_formats,
     )
-    force: bool = option(False, help="replace the target if it exists")
     writing: WriteOptions | Mapping[str, Any] = field(default_factory=dict)
 
 

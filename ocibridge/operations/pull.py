@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 from ..errors import FormatError, UsageError, number
 from ..formats.base import Sink
 from ..formats.registry import address_of
+from ..io.existing import TargetRules
 from ..layers import StoredLayer
 from ..oci import Reference, RegistryReference, parse_reference, sha256_digest
 from ..stores.base import Store
 from ..stores.opening import open_store
 from ..transfer import Progress, restore
 from .artifacts import Fetched, fetch_artifact
+from .existing import changes_of, kept_archive, places_of
 from .options import PullOptions
-from .reports import PullReport
+from .reports import FileChanges, PullReport
 from .selection import Selection
 from .targets import default_dest, folders_above, format_to_write, sink_for, writing_of
 
@@ -41,9 +43,10 @@ def pull(
     Args:
         source: A reference: `HOST[:PORT]/REPOSITORY[:TAG|@DIGEST]`, `oci:DIR[:TAG]` or `oci-archive:FILE[:TAG]`.
         dest: Where to write. `x.carton` and `x.mlarchive` become archives, `x.gguf` and the like the only file of a
-            model, `-` its bytes on standard output, and any other name, or one that ends with a slash, a folder.
-            `ollama:NAME[:TAG]` is a model in the local Ollama store; blobs that the store has already do not move.
-            None stands for the name of the model, in the current folder. Folders above the target are made.
+            model, `-` its bytes on standard output, and any other name, or one that ends with a slash, a folder, to
+            which files are added if it exists. `ollama:NAME[:TAG]` is a model in the local Ollama store; blobs that the
+            store has already do not move. None stands for the name of the model, in the current folder. Folders above
+            the target are made.
         options: What is written, and how.
         on_losses: Called before anything is written, with what the target cannot express; also in the report.
         registry: Credentials and TLS.
@@ -57,7 +60,7 @@ def pull(
         NotFound: there is nothing of that name.
         FormatError: it is no model, or not one that can be written so.
         IntegrityError: a byte is not what was promised.
-        DestinationError: the target exists, or cannot be written.
+        DestinationError: something at the target is in the way, or it cannot be written.
     """
     reference = parse_reference(source) if isinstance(source, str) else source
     selection = Selection(options)
@@ -67,13 +70,29 @@ def pull(
         fetched = fetch_artifact(store, reference)
         stored, layers = selection.of_artifact(fetched.artifact)
         dest = default_dest(reference, stored, options.as_format) if dest is None else dest
-        stack.enter_context(folders_above(dest))
+        pinned = str(reference.pinned(fetched.descriptor.digest))
         key = _key(reference, fetched, options)
+        if kept := kept_archive(dest, key, options):
+            return PullReport(
+                reference=pinned,
+                digest=fetched.descriptor.digest,
+                identity=kept.get("identity"),
+                format=kept["format"],
+                path=str(dest),
+                files=len(stored.files),
+                size=sum(layer.descriptor.size for layer in layers),
+                changes=FileChanges(kept=1),
+                warnings=list(store.warnings),
+            )
+        stack.enter_context(folders_above(dest))
+        record = {"reference": pinned, "digest": fetched.descriptor.digest, "key": key}
+        rules = TargetRules(options.existing, places_of(reference), record)
+        existed = os.path.lexists(dest)
         if options.thin:
-            kind, sink, layers, warning = _thin(reference, fetched, store, dest, options, key, registry)
+            kind, sink, layers, warning = _thin(reference, fetched, store, dest, options, key, rules, registry)
             warnings.append(warning)
         else:
-            kind, sink = sink_for(dest, stored, options, key)
+            kind, sink = sink_for(dest, stored, options, key, rules)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
@@ -81,7 +100,7 @@ def pull(
             done = restore(layers, store, sink, concurrency=options.concurrency, progress=progress, wanted=wanted)
         warnings += store.warnings
     return PullReport(
-        reference=str(reference.pinned(fetched.descriptor.digest)),
+        reference=pinned,
         digest=fetched.descriptor.digest,
         identity=done.identity,
         format=kind,
@@ -90,6 +109,7 @@ def pull(
         selected_from=len(fetched.artifact.model.files) if selection else None,
         size=sum(layer.descriptor.size for layer in layers),
         kept=done.kept,
+        changes=changes_of(sink, existed),
         note=sink.note,
         losses=list(sink.losses),
         warnings=warnings,
@@ -98,8 +118,10 @@ def pull(
 
 def _key(reference: Reference, fetched: Fetched, options: PullOptions) -> str:
     """Return the key of what is written: another pull of the same resumes it."""
-    written = (options.as_format, options.thin, str(options.writing), options.limits, options.include, options.exclude)
-    return sha256_digest(repr((fetched.descriptor.digest, str(reference), written)).encode())
+    # A thin archive names its registry; everything else is the same wherever it comes from.
+    place = str(reference) if options.thin else ""
+    written = (options.as_format, place, str(options.writing), options.limits, options.include, options.exclude)
+    return sha256_digest(repr((fetched.descriptor.digest, written)).encode())
 
 
 def _thin(
@@ -109,6 +131,7 @@ def _thin(
     dest: str | os.PathLike[str],
     options: PullOptions,
     key: str,
+    rules: TargetRules,
     registry: RegistryOptions | None,
 ) -> tuple[str, Sink, list[StoredLayer], str]:
     """The format of a thin archive, where it goes, the layers that it needs, and what its user has to know."""
@@ -129,7 +152,7 @@ def _thin(
     source, blobs = blobs_of(reference, fetched, store, "--thin", registry)
     if source.name != form.name:
         raise FormatError(f"{reference} is none of the {form.label}, so {dest} cannot be thin", hint="leave out --thin")
-    sink, linked = form.thin_sink(Path(dest), stored, writing_of(form, options, str(dest), True, key), blobs)
+    sink, linked = form.thin_sink(Path(dest), stored, writing_of(form, options, str(dest), True, key, rules), blobs)
     layers = fetched.artifact.layers
     size = sum(each.descriptor.size for each in layers if each.files[0].path in linked)
     be = "is" if len(linked) == 1 else "are"

@@ -76,6 +76,14 @@ def layer_reports(layers: Sequence[LayerAction]) -> list[PushedLayer]:
     ]
 
 
+class FileChanges(Report):
+    """Numbers of files of a target."""
+
+    added: int = Field(0, description="files that were not there")
+    updated: int = Field(0, description="files that replaced others")
+    kept: int = Field(0, description="files that were there with the same bytes, and were left alone")
+
+
 class PullReport(JsonReport):
     """Result of `pull`."""
 
@@ -93,6 +101,7 @@ class PullReport(JsonReport):
     kept: int = Field(
         0, description="of these, bytes that an interrupted pull had left and that were not fetched again"
     )
+    changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]
@@ -177,6 +186,7 @@ class RewriteReport(JsonReport):
         None, description="number of files of the model, where --include and --exclude selected some of them"
     )
     size: int = Field(description="bytes of all files")
+    changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..formats.base import StoredModel
+from ..formats.registry import address_of
+from ..io.content import FileContent
+from ..io.existing import TargetRules
 from ..model import FileEntry, Model
 from ..transfer import Progress, write_model
+from .existing import changes_of
 from .options import ConvertOptions
 from .reports import RewriteReport
 from .selection import Selection
@@ -45,7 +50,9 @@ def rewrite(
     selection = Selection(options)
     with open_source(source_of(source), options, registry) as (whole, _), folders_above(dest):
         model = selection.of_source(whole)
-        kind, sink = sink_for(dest, as_stored(model), options)
+        rules = TargetRules(options.existing, _places(source, whole), {"reference": str(source)})
+        existed = os.path.lexists(dest)
+        kind, sink = sink_for(dest, as_stored(model), options, rules=rules)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
@@ -61,6 +68,7 @@ def rewrite(
         selected_from=len(whole.files) if selection else None,
         size=sum(file.size for file in model.files),
         note=sink.note,
+        changes=changes_of(sink, existed),
         losses=list(sink.losses),
         warnings=list(model.warnings),
     )
@@ -70,3 +78,11 @@ def as_stored(model: Model) -> StoredModel:
     """A model on disk as a sink wants to hear of it."""
     files = tuple(FileEntry(each.path, each.role, each.size, each.sha256, each.symlink) for each in model.files)
     return StoredModel(model.format, files, True, model.identity, model.info, model.origin)
+
+
+def _places(source: str | os.PathLike[str], model: Model) -> tuple[Path, ...]:
+    """Real paths of the source: the path, or the files of a model that has only a name."""
+    if not (isinstance(source, str) and address_of(source)):
+        return (Path(os.path.realpath(source)),)
+    contents = (each.content for each in model.files)
+    return tuple(Path(os.path.realpath(each.path)) for each in contents if isinstance(each, FileContent))

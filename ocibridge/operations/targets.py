@@ -14,6 +14,7 @@ from ..formats.base import Sink, StoredModel, WriteOptions
 from ..formats.filenames import named_as_file, similar_name
 from ..formats.format import AnyFormat
 from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, options_set, path_formats
+from ..io.existing import TargetRules
 from ..oci import LayoutReference, Reference, RegistryReference
 from ..options import fields_of, refuse_set
 from ..paths import show
@@ -27,7 +28,11 @@ _SHOWN = 5
 
 
 def sink_for(
-    dest: str | os.PathLike[str], stored: StoredModel, options: TargetOptions, key: str | None = None
+    dest: str | os.PathLike[str],
+    stored: StoredModel,
+    options: TargetOptions,
+    key: str | None = None,
+    rules: TargetRules = TargetRules(),
 ) -> tuple[str, Sink]:
     """The name of the format that is written, and where it goes.
 
@@ -36,6 +41,7 @@ def sink_for(
         stored: What will arrive.
         options: How it is written.
         key: See `WriteOptions`.
+        rules: What may happen to what exists there; the format is added to what they record.
 
     Raises:
         UsageError: an option is for another kind of target, or `dest` names none.
@@ -47,7 +53,7 @@ def sink_for(
         if options.as_format is not None:
             raise UsageError("--as is for files and folders", hint="leave it out, or give a path as DEST")
         _refuse_partial(text, options)
-        return address.format.name, address.sink(stored, writing_of(address.format, options, text, None, key))
+        return address.format.name, address.sink(stored, writing_of(address.format, options, text, None, key, rules))
     if text == STANDARD_OUTPUT:
         return FILE, _standard_output(stored, options)
     if isinstance(dest, str):
@@ -55,13 +61,18 @@ def sink_for(
     form, packed = format_to_write(dest, options.as_format, stored)
     if packed and form.name != FOLDER:
         _refuse_partial(text, options)
-    writing = writing_of(form, options, text, packed, key)
+    writing = writing_of(form, options, text, packed, key, rules)
     kind = form.name if packed else FOLDER
     return FILE if packed and kind == FOLDER else kind, form.sink(Path(dest), stored, writing)
 
 
 def writing_of(
-    form: AnyFormat, options: TargetOptions, dest: str, packed: bool | None, key: str | None
+    form: AnyFormat,
+    options: TargetOptions,
+    dest: str,
+    packed: bool | None,
+    key: str | None,
+    rules: TargetRules = TargetRules(),
 ) -> WriteOptions:
     """Return the write options of the target's format.
 
@@ -71,7 +82,9 @@ def writing_of(
     if packed is False:
         _refuse_archive_options(form, options, dest)
     fitted: WriteOptions = fitting(form.write_options, options.writing, dest)
-    return replace(fitted, packed=packed, key=key, force=options.force, limits=options.limits)
+    kind = FOLDER if packed is False else FILE if packed and form.name == FOLDER else form.name
+    record = {**rules.record, "format": kind}
+    return replace(fitted, packed=packed, key=key, rules=replace(rules, record=record), limits=options.limits)
 
 
 def format_to_write(dest: str | os.PathLike[str], as_format: str | None, stored: StoredModel) -> tuple[AnyFormat, bool]:

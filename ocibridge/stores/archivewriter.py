@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import IntegrityError
 from ..io.content import Concatenation, Content
+from ..io.existing import TargetRules
 from ..io.hasher import BackgroundHasher
 from ..io.incoming import read_pieces
 from ..io.positioned import check_free_space
@@ -34,7 +35,7 @@ class ArchiveWriter:
     Args:
         path: The file.
         volume_size: Length of a volume in bytes; None writes one file.
-        force: Whether to replace what is there.
+        rules: What may happen to what exists there.
         update: Whether this becomes the new state of the archive `path`, as other tools write it: with entries for
             folders; other files are let be.
 
@@ -47,7 +48,12 @@ class ArchiveWriter:
     """
 
     def __init__(
-        self, path: Path, volume_size: int | None = None, *, force: bool = False, update: bool = False
+        self,
+        path: Path,
+        volume_size: int | None = None,
+        *,
+        rules: TargetRules = TargetRules(),
+        update: bool = False,
     ) -> None:
         self.name = f"oci-archive:{path}"
         self.blobs: dict[str, tuple[int, int]] = {}
@@ -55,7 +61,7 @@ class ArchiveWriter:
         self._update = update
         self._hasher = BackgroundHasher(thread=True)
         try:
-            self._file = VolumeWriter(path, volume_size, self._hasher, force, alone=not update)
+            self._file = VolumeWriter(path, volume_size, self._hasher, rules, alone=not update)
         except BaseException:
             self._hasher.close()
             raise

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import FormatError, IntegrityError, LimitError, NotFound, SourceError, reading
+from ..errors import FormatError, IntegrityError, LimitError, NotFound, OcibridgeError, SourceError, reading
 from ..io.content import Concatenation, Content, FileContent
 from ..io.hasher import BackgroundHasher
 from ..io.incoming import read_pieces
@@ -102,7 +102,9 @@ class Volumes:
             if part.size != parts[0].size:
                 hint = "one of them was not copied whole; copy them again"
                 if self._hashes is None:
-                    hint = f"copy them again with {list_path(path).name}; where there is none, pack again with --force"
+                    hint = (
+                        f"copy them again with {list_path(path).name}; where there is none, pack again with --overwrite"
+                    )
                 raise IntegrityError(
                     f"the volume {part.path} has {part.size} bytes, and {parts[0].path.name} has {parts[0].size}",
                     hint=hint,
@@ -149,6 +151,13 @@ def _hash(content: Content, on_bytes: ByteCount) -> str:
             on_bytes(len(piece))
             hasher.wait(left=1)
     return digest.hexdigest()
+
+
+def listed_names(path: Path) -> set[str]:
+    """Names of the volumes that `NAME.sha256` lists; none where there is no such list."""
+    with suppress(OcibridgeError):
+        return set(_read_list(path) or ())
+    return set()
 
 
 def _read_list(path: Path) -> dict[str, str] | None:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,14 @@ from typing import Any
 from ..errors import DestinationError, IntegrityError, LimitError, can_resume, writing
 from ..io.atomic import KEEP, AtomicFile, hidden_path
 from ..io.content import Concatenation, Content, FileContent
+from ..io.existing import Existing, TargetRules, check_apart, check_file, is_same, real_target
 from ..io.hasher import BackgroundHasher
 from ..io.locks import try_lock
-from .volumes import LEAST_SIZE, MOST, existing, list_path, volume_path
+from ..io.marker import mark_file
+from ..io.merge import conflict
+from .volumes import LEAST_SIZE, MOST, existing, list_path, listed_names, volume_path
 
+_AGAIN = "run the command again, or choose another name"
 _RESUME = "pack"
 """In the names of temporary files, `.NAME….ocibridge-pack.part`."""
 
@@ -48,8 +53,8 @@ class VolumeWriter:
         path: The file.
         size: Length of a volume in bytes, the last may be shorter; None writes one file.
         hasher: Hashes the volumes.
-        force: Whether to replace what is there.
-        alone: Whether files of an earlier archive of this name are removed in the end.
+        rules: What may happen to what exists there.
+        alone: Whether files of an earlier archive of this name are replaced by this one; else they are its own.
 
     Attributes:
         written: Bytes so far, those among them that were passed over.
@@ -61,7 +66,12 @@ class VolumeWriter:
     """
 
     def __init__(
-        self, path: Path, size: int | None, hasher: BackgroundHasher, force: bool = False, alone: bool = True
+        self,
+        path: Path,
+        size: int | None,
+        hasher: BackgroundHasher,
+        rules: TargetRules = TargetRules(),
+        alone: bool = True,
     ) -> None:
         if size is not None and size < LEAST_SIZE:
             raise LimitError(f"a volume of {size} bytes is too small", hint=f"give {LEAST_SIZE} bytes or more")
@@ -75,8 +85,10 @@ class VolumeWriter:
         self._volumes: list[AtomicFile] = []
         self._hashes: list[Any] = []
         self._same = True
-        if alone and not force and (found := existing(path, size is not None)):
-            raise DestinationError(f"{found[0]} exists", hint="choose another name, or replace it with --force")
+        self._rules = rules
+        if alone:
+            check_apart(real_target(path), str(path), rules)
+        self._there = self._look(existing(path, size is not None)) if alone else None
         # The temporary file of the whole is there for volumes too: its lock stands for all of them.
         self._whole = AtomicFile(path, resume=_RESUME)
         try:
@@ -96,6 +108,10 @@ class VolumeWriter:
                 else:
                     file.discard()
             raise
+
+    def _look(self, files: Iterable[Path]) -> dict[Path, os.stat_result | None]:
+        """Look at the files of an archive of this name; refuse those that may not be replaced."""
+        return {each: check_file(each, str(each), self._rules) for each in files}
 
     @property
     def temporary(self) -> Path:
@@ -187,16 +203,21 @@ class VolumeWriter:
             if listed:
                 lines = [f"{digest}  {file.target.name}\n" for digest, file in zip(digests, files, strict=True)]
                 listed.write("".join(lines).encode())
-            old = set(existing(self.path, bool(digests)) if self._alone else ()) - {file.target for file in files}
+            old = set(self._there or ()) - {file.target for file in files}
+            if self._there is not None:
+                self._check_unchanged([file.target for file in files], old, bool(digests))
             # Without their list, volumes are not taken for a whole archive.
             if list_path(self.path) in old:
                 old.remove(list_path(self.path))
                 list_path(self.path).unlink()
             for file in files:
+                if self._alone:
+                    mark_file(file.path, self._rules.record)
                 file.publish()
             for path in old:
                 path.unlink()
             if listed:
+                mark_file(listed.path, self._rules.record)
                 listed.publish()
         self.close()
         if not digests:
@@ -204,6 +225,20 @@ class VolumeWriter:
         return [
             Written(file.target, file.size, f"sha256:{digest}") for file, digest in zip(files, digests, strict=True)
         ]
+
+    def _check_unchanged(self, new: Iterable[Path], old: Iterable[Path], split: bool) -> None:
+        """Refuse to replace or remove what has changed or appeared since it was looked at, or is no volume of it."""
+        assert self._there is not None
+        for path in {*new, *self._there, *existing(self.path, split)}:
+            if not is_same(self._there.get(path), path):
+                raise conflict(f"cannot write {path}: another process has made or changed it meanwhile", _AGAIN)
+        listed = listed_names(self.path) if self._rules.existing is Existing.OVERWRITE else None
+        for path in old:
+            if listed is not None and path not in (self.path, list_path(self.path)) and path.name not in listed:
+                raise conflict(
+                    f"cannot replace {self.path}: {path} is a volume of another archive",
+                    "remove it, or choose another name",
+                )
 
     def worth_keeping(self, exc: BaseException) -> bool:
         """Return whether another writer should resume what is there, after this error.

@@ -39,8 +39,8 @@ def test_there_and_back(run: Run, store: Path, registry: RegistryServer, reposit
     assert run("pull", reference, "ollama:copy:v2").status == 0, "the same model is no conflict"
     refused = run("pull", reference, "ollama:mylab/tinyllama-test:q8")
     assert (refused.status, refused.err.count("\n")) == (1, 1)
-    assert "--force" in refused.err
-    assert run("pull", reference, "ollama:mylab/tinyllama-test:q8", "--force", "-q").err == ""
+    assert "--overwrite" in refused.err
+    assert run("pull", reference, "ollama:mylab/tinyllama-test:q8", "--overwrite", "-q").err == ""
 
     for subject in ("ollama:copy:v2", f"ollama://{target}:v1-ollama", reference):
         shown = run("inspect", subject)

@@ -9,13 +9,15 @@ from ocibridge.errors import DestinationError, FormatError, IntegrityError
 from ocibridge.formats.base import Sink, StoredModel, WriteOptions
 from ocibridge.formats.foldersink import FolderSink
 from ocibridge.io.content import BytesContent
+from ocibridge.io.existing import Existing, TargetRules
+from ocibridge.io.marker import MARKER
 from ocibridge.model import FileEntry, Role
 
 NOTHING = StoredModel(None, (), False)
 
 
 def names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
+    return [path.name for path in folder.iterdir() if path.name != MARKER]
 
 
 def write(sink: Sink, files: dict[str, bytes], sha256: str | None = None) -> None:
@@ -48,16 +50,14 @@ def test_without_commit_nothing_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_force_replaces_all_of_it(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old").write_bytes(b"")
-    with pytest.raises(DestinationError, match="it exists"):
-        FolderSink(tmp_path / "out", NOTHING, WriteOptions())
-    with FolderSink(tmp_path / "out", NOTHING, WriteOptions(force=True)) as sink:
-        write(sink, {"new": b"1"})
-        sink.commit()
+def test_what_ocibridge_wrote_is_replaced_by_force(tmp_path: Path) -> None:
+    force = WriteOptions(rules=TargetRules(Existing.FORCE))
+    for name in ("old", "new"):
+        with FolderSink(tmp_path / "out", NOTHING, force) as sink:
+            write(sink, {name: b"1"})
+            sink.commit()
     assert names(tmp_path / "out") == ["new"]
-    assert names(tmp_path) == ["out"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path: Path, monk
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(DestinationError, match="cannot write"):
-        with FolderSink(tmp_path / "out", NOTHING, WriteOptions(force=True)) as sink:
+        with FolderSink(tmp_path / "out", NOTHING, WriteOptions(rules=TargetRules(Existing.DELETE))) as sink:
             write(sink, {"new": b"1"})
             sink.commit()
     assert names(tmp_path / "out") == ["old"]

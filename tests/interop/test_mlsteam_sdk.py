@@ -23,6 +23,7 @@ from ocibridge.formats.mlsteam.skeleton import FOLDER, SKELETON
 from ocibridge.model import Model, ModelInfo
 
 from ..formats.build import contents, fill, stored_of
+from ..trees import paths_in
 from . import mlsteam_sdk
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -41,7 +42,7 @@ def check(version: str, path: Path, folder: Path) -> None:
     mlsteam_sdk.ask(version, "extract", path, folder)
     model = read(path)
     members = {name: data for name, data in contents(model).items() if not name.startswith(FOLDER)}
-    found = {each.relative_to(folder).as_posix(): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    found = {each.relative_to(folder).as_posix(): each.read_bytes() for each in paths_in(folder) if each.is_file()}
     assert found == members
     assert mlsteam_sdk.ask(version, "manifest", folder / "manifest.json") == model.origin["mlarchive.schema"]
 

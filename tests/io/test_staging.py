@@ -13,6 +13,7 @@ import pytest
 
 from ocibridge.errors import DestinationError
 from ocibridge.io.atomic import KEEP
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.io.staging import Staging, StagingFolder
 
 _HOLD = (
@@ -167,7 +168,7 @@ def test_a_file_that_has_its_final_name_is_not_written_again(tmp_path: Path) -> 
     """A process was killed right after it gave the file its name."""
     path = left(tmp_path / "x")
     os.link(path / "new", tmp_path / "x")
-    staging = Staging(tmp_path / "x", force=True, key="key")
+    staging = Staging(tmp_path / "x", rules=TargetRules(Existing.OVERWRITE), key="key")
     assert not staging.temp.exists()
     staging.temp.write_bytes(b"new")
     staging.publish_file()

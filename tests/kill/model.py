@@ -12,6 +12,7 @@ from pathlib import Path
 from ocibridge.settings import KiB, MiB
 
 from ..formats.build import INDEX, TOML
+from ..trees import paths_in
 
 _BLOCK = 4 * MiB
 WEIGHTS = {f"model/model-{number}.pt": size * MiB for number, size in enumerate((40, 40, 40, 40, 40, 97))}
@@ -55,7 +56,7 @@ def unpack(carton: Path, folder: Path) -> None:
 def check_copy(copy: Path, hashes: Mapping[str, str]) -> None:
     """Whether a carton or a folder has exactly these files."""
     if copy.is_dir():
-        found = {path.relative_to(copy).as_posix(): path for path in copy.rglob("*") if path.is_file()}
+        found = {path.relative_to(copy).as_posix(): path for path in paths_in(copy) if path.is_file()}
         assert {name: _sha256(path.open("rb")) for name, path in found.items()} == hashes
         return
     with zipfile.ZipFile(copy) as archive:

@@ -13,6 +13,7 @@ import pytest
 import ocibridge
 
 from ..registry import RegistryServer
+from ..trees import paths_in
 from .conftest import FIXTURES
 
 
@@ -27,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 def tree(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
+        for path in paths_in(folder)
         if path.is_file()
     }
 

@@ -12,6 +12,7 @@ import pytest
 import ocibridge
 
 from ..registry import RegistryServer
+from ..trees import paths_in
 from .conftest import FIXTURES
 
 ARCHIVES = {
@@ -43,7 +44,7 @@ def test_the_members_are_those_of_the_fixture(tmp_path: Path) -> None:
         members = ARCHIVES[name]["identity"]["members"]
         found = {
             path.relative_to(tmp_path / "out").as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (tmp_path / "out").rglob("*")
+            for path in paths_in(tmp_path / "out")
             if path.is_file()
         }
         assert found == members

@@ -153,13 +153,13 @@ def test_blobs_that_the_store_has_do_not_move(
     assert blob.read_bytes() == good
 
 
-def test_another_model_of_that_name_is_replaced_by_force_only(store: Path, tmp_path: Path) -> None:
+def test_another_model_of_that_name_is_replaced_by_overwrite_only(store: Path, tmp_path: Path) -> None:
     pushed = ocibridge.push(f"ollama:{SMALL}", f"oci:{tmp_path / 'layout'}:v1")
     before = tree(store)
-    with pytest.raises(ocibridge.DestinationError, match="--force"):
+    with pytest.raises(ocibridge.DestinationError, match="--overwrite"):
         ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8")
     assert tree(store) == before
-    ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8", ocibridge.PullOptions(force=True))
+    ocibridge.pull(pushed.reference, "ollama:mylab/tinyllama-test:q8", ocibridge.PullOptions(overwrite=True))
     assert manifest_of(store, "mylab/tinyllama-test:q8") == manifest_of(store, SMALL)
 
 

@@ -11,6 +11,8 @@ import ocibridge
 from ocibridge import MemoryStore, StoreReference
 from ocibridge.oci import LayoutReference, Reference, RegistryReference, parse_reference
 
+from ..trees import paths_in
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
@@ -34,7 +36,7 @@ def test_a_model_goes_through_memory(model: Path, tmp_path: Path) -> None:
     assert ocibridge.inspect(StoreReference(two, "v1")).digest == pushed.digest
     assert ocibridge.verify(StoreReference(two, "v1")).digest == pushed.digest
     ocibridge.pull(StoreReference(two, "v1"), tmp_path / "back")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "back").iterdir()} == {
+    assert {path.name: path.read_bytes() for path in paths_in(tmp_path / "back")} == {
         path.name: path.read_bytes() for path in model.iterdir()
     }
 

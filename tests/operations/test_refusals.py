@@ -72,13 +72,15 @@ def test_an_existing_target_is_not_touched(name: str, carton: Callable[[str], Pa
     back = tmp_path / name
     if name == "back":
         back.mkdir()
-        (back / "mine").write_text("mine")
+        (back / "MANIFEST").write_text("mine")
     else:
         back.write_text("mine")
-    with pytest.raises(ocibridge.DestinationError, match="exists"):
+    with pytest.raises(ocibridge.DestinationError, match=r"exists|'MANIFEST' in it is in the way"):
         ocibridge.pull(target, back)
-    assert (back / "mine" if back.is_dir() else back).read_text() == "mine"
-    ocibridge.pull(target, back, ocibridge.PullOptions(force=True))
+    with pytest.raises(ocibridge.DestinationError, match=r"not written by ocibridge|did not write it"):
+        ocibridge.pull(target, back, ocibridge.PullOptions(force=True))
+    assert (back / "MANIFEST" if back.is_dir() else back).read_text() == "mine"
+    ocibridge.pull(target, back, ocibridge.PullOptions(overwrite=True))
     ocibridge.verify(back)
 
 

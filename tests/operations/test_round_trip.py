@@ -13,6 +13,7 @@ import pytest
 import ocibridge
 
 from ..registry import RegistryServer
+from ..trees import paths_in
 from .conftest import CARTONS, IDENTITY
 
 LINKS = ocibridge.PushOptions(reading={"fetch_links": True, "links_hosts": ("127.0.0.1",)})
@@ -39,7 +40,7 @@ def tree(folder: Path) -> dict[str, str]:
         path.relative_to(folder).as_posix(): f"-> {path.readlink()}"
         if path.is_symlink()
         else hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
+        for path in paths_in(folder)
         if path.is_symlink() or path.is_file()
     }
 

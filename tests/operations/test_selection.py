@@ -15,6 +15,8 @@ from ocibridge import ConvertOptions, PullOptions, PushOptions, convert, inspect
 from ocibridge.cli.main import main
 from ocibridge.errors import FormatError, UsageError
 
+from ..trees import paths_in
+
 ALL = ["README.md", "config.json", "onnx/big.onnx", "onnx/small.onnx", "tokenizer.json", "weights.safetensors"]
 
 
@@ -29,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def files_below(folder: Path) -> list[str]:
-    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+    return sorted(each.relative_to(folder).as_posix() for each in paths_in(folder) if each.is_file())
 
 
 SELECTIONS = [

@@ -17,6 +17,7 @@ from ocibridge.oci import parse_reference
 
 from ..formats.ollama.samples import gguf
 from ..registry import RegistryServer
+from ..trees import paths_in
 
 Carton = Callable[[str], Path]
 
@@ -51,7 +52,7 @@ def several(tmp_path: Path, weights: bytes) -> str:
 
 
 def files_below(folder: Path) -> list[str]:
-    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+    return sorted(each.relative_to(folder).as_posix() for each in paths_in(folder) if each.is_file())
 
 
 @pytest.mark.parametrize("layers", ["tar", "raw", "raw-files"])

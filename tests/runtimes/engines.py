@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..trees import paths_in
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BIN = Path(__file__).parents[2] / ".cache" / "runtimes" / "bin"
 
@@ -130,7 +132,7 @@ def look(folder: Path) -> Seen:
 def tree(folder: Path, *, follow: bool = False) -> dict[str, str]:
     """The files of a folder, as `Seen` has them; `follow` takes links for the files that they lead to."""
     files = {}
-    for path in folder.rglob("*"):
+    for path in paths_in(folder):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() and not follow:
             files[name] = f"-> {path.readlink()}"

@@ -15,6 +15,7 @@ from typing import Any
 from ocibridge.settings import KiB, MiB
 
 from ..formats.build import carton
+from ..trees import paths_in
 
 _FIXTURES = Path(__file__).parent.parent / "fixtures"
 _ARCHIVES = ("digits.mlarchive", "digits-2024.mlarchive", "digits-encrypted.mlarchive", "digits-stored.carton")
@@ -123,7 +124,7 @@ def contents(path: Path) -> dict[str, str]:
     """What a model consists of: for each name the sha256 of a file, or the target of a link."""
     found = {}
     if path.is_dir():
-        for each in path.rglob("*"):
+        for each in paths_in(path):
             name = each.relative_to(path).as_posix()
             if each.is_symlink():
                 found[name] = f"-> {each.readlink()}"

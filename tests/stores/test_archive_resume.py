@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from ocibridge.errors import AuthenticationError, DestinationError, IntegrityError, NetworkError, NotFound
 from ocibridge.io.atomic import AtomicFile, check_place
 from ocibridge.io.content import BytesContent
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.io.hasher import BackgroundHasher
 from ocibridge.io.readers import Reader
 from ocibridge.oci import Descriptor
@@ -223,7 +224,7 @@ def test_nobody_else_can_write_until_it_has_its_name(
 
     def publishing(part: Any) -> None:
         with pytest.raises(DestinationError, match="another process is writing"):
-            ArchiveWriter(path, size, force=True)
+            ArchiveWriter(path, size, rules=TargetRules(Existing.OVERWRITE))
         tried.append(part)
         publish(part)
 
@@ -246,7 +247,7 @@ def test_the_old_archive_is_there_until_the_new_one_is(
         publish(part)
 
     monkeypatch.setattr(AtomicFile, "publish", publishing)
-    with ArchiveWriter(path, after, force=True) as writer:
+    with ArchiveWriter(path, after, rules=TargetRules(Existing.OVERWRITE)) as writer:
         writer.publish(ImageIndex.of([]))
     assert seen
     assert all(seen)

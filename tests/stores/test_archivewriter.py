@@ -18,6 +18,7 @@ from ocibridge.errors import (
     StoreError,
 )
 from ocibridge.io.content import BytesContent, Content
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.oci import Descriptor
 from ocibridge.oci.manifest import ANNOTATION_REF_NAME
 from ocibridge.stores.archive import ArchiveStore, open_archive
@@ -36,6 +37,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "models.tar"
 
 
+OVERWRITE = TargetRules(Existing.OVERWRITE)
+
+
 def entry(model: Sample, name: str | None) -> Entry:
     descriptor = Descriptor.of(model.manifest, "application/vnd.oci.image.manifest.v1+json")
     if name is not None:
@@ -44,10 +48,10 @@ def entry(model: Sample, name: str | None) -> Entry:
 
 
 def write(
-    path: Path, named: dict[str, Sample], *nameless: Sample, size: int | None = None, force: bool = False
+    path: Path, named: dict[str, Sample], *nameless: Sample, size: int | None = None, rules: TargetRules = TargetRules()
 ) -> None:
     models = [*named.values(), *nameless]
-    with ArchiveWriter(path, size, force=force) as writer:
+    with ArchiveWriter(path, size, rules=rules) as writer:
         for model in models:
             for descriptor, data in model.blobs:
                 writer.add(descriptor, BytesContent(data))
@@ -142,30 +146,32 @@ class TestWriting:
     @pytest.mark.parametrize("name", ["models.tar", "models.tar.001", "models.tar.sha256"])
     def test_what_is_there_is_kept(self, path: Path, name: str) -> None:
         (path.parent / name).write_bytes(b"old")
-        with pytest.raises(DestinationError, match=rf"{name} exists; choose another name, or replace it with --force"):
+        with pytest.raises(
+            DestinationError, match=rf"{name}: it exists; choose another name, or replace it with --overwrite"
+        ):
             ArchiveWriter(path, 64 * 1024)
         assert files(path.parent) == {name: b"old"}
 
     def test_a_list_of_its_owner_is_let_be(self, path: Path) -> None:
         (path.parent / "models.tar.sha256").write_bytes(b"of somebody else")
-        for force in (False, True):
-            write(path, {A: sample(b"one")}, force=force)
+        for rules in (TargetRules(), OVERWRITE):
+            write(path, {A: sample(b"one")}, rules=rules)
         assert files(path.parent)["models.tar.sha256"] == b"of somebody else"
 
     def test_replaced_by_force(self, path: Path) -> None:
         big, small = sample(b"x" * 300_000), sample(b"small")
         write(path, {A: big}, size=64 * 1024)
-        write(path, {A: small}, size=64 * 1024, force=True)
+        write(path, {A: small}, size=64 * 1024, rules=OVERWRITE)
         assert list(files(path.parent)) == ["models.tar.001", "models.tar.sha256"]
         small.assert_in(ArchiveStore(path), A)
-        write(path, {A: big}, force=True)
+        write(path, {A: big}, rules=OVERWRITE)
         assert list(files(path.parent)) == ["models.tar"]
         big.assert_in(ArchiveStore(path), A)
 
     def test_force_keeps_the_old_one_until_the_end(self, path: Path) -> None:
         write(path, {A: sample(b"old")})
         before = files(path.parent)
-        with ArchiveWriter(path, force=True) as writer:
+        with ArchiveWriter(path, rules=OVERWRITE) as writer:
             writer.add(BLOB, BytesContent(b"abc"))
         assert files(path.parent) == before
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import FormatError, LimitError, reading
 from ...io.content import Content, FileContent, read_all
+from ...io.marker import is_own_name
 from ...paths import check_collisions, check_path, show
 from ...settings import Limits
 from ..zip import MemberContent, check_names, read_directory
@@ -82,7 +83,8 @@ def _folder(path: Path, limits: Limits) -> Entries:
 
     with reading(path):
         for folder, names, leaves in os.walk(path, onerror=stop):
-            names.sort()
+            names[:] = sorted(name for name in names if not is_own_name(name, True))
+            leaves = [name for name in leaves if not is_own_name(name, False)]
             if len(files) + len(links) + len(leaves) > limits.entries:
                 raise LimitError(f"{owner} has more than the {limits.entries} files accepted")
             for name in sorted([*names, *leaves]):

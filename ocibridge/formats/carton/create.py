@@ -51,7 +51,7 @@ class NewCartonSink(Sink):
     the same carton. All sizes are known in advance; the carton is written as any other is.
 
     Args:
-        dest: The file or folder; must not exist unless `options.force`.
+        dest: The file or folder; what exists there is replaced only as `options.rules` say.
         stored: What will arrive; it has to be complete, and no carton.
         options: The runner is needed; `packed` (here, None counts as false) decides between archive and folder.
 
@@ -92,6 +92,10 @@ class NewCartonSink(Sink):
             )
         self._inner.write(_MODEL + path, size, reader, sha256)
 
+    def has(self, path: str, size: int, sha256: str) -> bool:
+        """Return whether the target has the file; see `Sink.has`."""
+        return self._inner.has(_MODEL + path, size, sha256)
+
     def resume_file(self, path: str, size: int, whole: bool) -> Content | None:
         """Take over the start of a file; see `Sink.resume_file`."""
         return self._inner.resume_file(_MODEL + path, size, whole)
@@ -112,7 +116,9 @@ class NewCartonSink(Sink):
         self._add(INDEX_TOML, _INDEX)
         hashes = self._inner.hashes
         self._add(MANIFEST, "".join(f"{path}={hashes[path]}\n" for path in sorted(hashes)).encode())
-        return self._inner.commit()
+        identity = self._inner.commit()
+        self.changes = self._inner.changes
+        return identity
 
     def pause(self) -> None:
         """Keep what has arrived."""

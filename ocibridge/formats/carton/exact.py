@@ -109,6 +109,7 @@ class ExactSink(OneFileSink):
                 with file.content.open() as reader:
                     folder.write(file.path, file.size, reader)
             identity = folder.commit()
+            self.changes = folder.changes
         self._staging.discard()
         return identity
 

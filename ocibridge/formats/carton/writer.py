@@ -42,6 +42,7 @@ class CartonFolderSink(FolderSink):
     """
 
     proves = True
+    read_always = frozenset((MANIFEST,))
 
     def __init__(self, dest: Path, stored: StoredModel, options: CartonWriteOptions) -> None:
         _check_carton(stored, dest)
@@ -66,7 +67,7 @@ class CartonZipSink(Sink):
     any order and at once. Otherwise members lie in the order in which they arrive; the directory is sorted either way.
 
     Args:
-        dest: The file; must not exist unless `options.force`.
+        dest: The file; what exists there is replaced only as `options.rules` say.
         stored: What will arrive, as far as is known.
         options: See `WriteOptions`.
 
@@ -91,7 +92,7 @@ class CartonZipSink(Sink):
         self._kept: dict[str, int] = {}
         # Members that are compressed, or placed as they arrive, lie elsewhere each time.
         key = options.key if self._laid_out else None
-        self._staging = Staging(dest, suffix=".part", force=options.force, key=key)
+        self._staging = Staging(dest, suffix=".part", rules=options.rules, key=key)
         self.journal = self._staging.journal
         try:
             sizes = {file.path: file.size or 0 for file in stored.files}
@@ -152,7 +153,7 @@ class CartonZipSink(Sink):
             self._zip.fill(self._entries[path], [links[path].encode()])
         self._zip.finish([self._entries[path] for path in sorted(self._entries, key=member_order)])
         self._zip.close()
-        self._staging.publish_file()
+        self._staging.publish_file(identity)
         return identity
 
     def pause(self) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ...errors import FormatError, LimitError, reading
 from ...io.content import Stamp, file_stamp
+from ...io.marker import is_own_name
 from ...paths import check_collisions, check_path, show
 from .. import symlinks
 from .globs import parents
@@ -104,6 +105,8 @@ class _Walk:
         for entry in entries:
             path = f"{inner}/{entry.name}" if inner else entry.name
             info = _status(entry)
+            if is_own_name(entry.name, stat.S_ISDIR(info.st_mode)):
+                continue
             if self._ignored(path, stat.S_ISDIR(info.st_mode)):
                 self._skipped.append(path)
                 continue

@@ -96,7 +96,7 @@ class NewArchiveSink(Sink):
     arrive, hooks of the user last, and the directory lists them in order.
 
     Args:
-        dest: The file; must not exist unless `options.force`.
+        dest: The file; what exists there is replaced only as `options.rules` say.
         stored: What will arrive, as far as is known.
         options: `zip_method` may be `stored` or `deflate`, the two that the MLSteam SDK reads; for `hooks` see
             `read_hooks`.
@@ -138,7 +138,7 @@ class NewArchiveSink(Sink):
             self.losses += (
                 f"{_some(hooks.ignored)} of {options.hooks} is left out: hooks are the *.py files directly in it",
             )
-        self._staging = Staging(dest, suffix=".part", force=options.force)
+        self._staging = Staging(dest, suffix=".part", rules=options.rules)
         self._zip = ZipWriter(self._staging.temp, label=self._owner)
         if not self._own_manifest:
             data = synthesise(stored.info, self._submodel)
@@ -171,9 +171,10 @@ class NewArchiveSink(Sink):
         names = sorted(self._entries, key=_member_order)
         self._zip.finish([self._entries[name] for name in names])
         self._zip.close()
-        self._staging.publish_file()
         lines = "".join(f"{name}={self._hashes[name]}\n" for name in names)
-        return "mlarchive:" + hashlib.sha256(lines.encode()).hexdigest()
+        identity = "mlarchive:" + hashlib.sha256(lines.encode()).hexdigest()
+        self._staging.publish_file(identity)
+        return identity
 
     def abort(self) -> None:
         """Remove the temporary file."""

@@ -14,7 +14,8 @@ from ...settings import DEFAULT_LIMITS
 from ..base import WriteOptions
 from ..check import CheckSink
 from ..foldersink import FolderSink
-from .skeleton import FOLDER
+from .manifest import MANIFEST
+from .skeleton import FOLDER, SKELETON
 from .skeletoncheck import DAMAGED, SkeletonCheck
 
 
@@ -25,6 +26,7 @@ class MlsteamFolderSink(FolderSink):
     """
 
     proves = True
+    read_always = frozenset((SKELETON, MANIFEST))
 
     def __init__(self, dest: Path, stored: StoredModel, options: WriteOptions) -> None:
         super().__init__(dest, stored, options)
@@ -51,6 +53,7 @@ class MlsteamFolderSink(FolderSink):
         skeleton = self._skeleton_check.skeleton
         for member in skeleton.members if skeleton else ():
             if member.is_dir:
+                self.folders.append(member.name.rstrip("/"))
                 with writing(self._label):
                     (self._staging.temp / member.name).mkdir(parents=True, exist_ok=True)
         return identity

@@ -44,7 +44,7 @@ class ArchiveSink(Sink):
     disk then holds the archive and what waits: at the worst, with the skeleton last, every file decompressed.
 
     Args:
-        dest: The file; must not exist unless `options.force`.
+        dest: The file; what exists there is replaced only as `options.rules` say.
         stored: What will arrive, as far as is known.
         options: See `WriteOptions`.
 
@@ -63,7 +63,7 @@ class ArchiveSink(Sink):
         self._limits = options.limits
         self._skeleton_check = SkeletonCheck(self._owner, stored, options.limits)
         self._hashes: dict[str, str] = {}
-        self._staging = Staging(dest, suffix=".part", force=options.force)
+        self._staging = Staging(dest, suffix=".part", rules=options.rules)
         self._waiting: dict[str, FileContent] = {}
         self._waiting_folder = self._staging.path / "waiting"
         self._rebuild: Rebuild | None = None
@@ -95,7 +95,7 @@ class ArchiveSink(Sink):
         else:
             self._check_original(skeleton)
             exact = True
-        self._staging.publish_file()
+        self._staging.publish_file(identity)
         self.note = EXACT if exact else EQUIVALENT
         return identity
 

@@ -18,7 +18,10 @@ from pathlib import Path
 from ...errors import DestinationError, FormatError, IntegrityError, LimitError, OcibridgeError, writing
 from ...io.atomic import AtomicFile
 from ...io.content import BytesContent, Content, FileContent
+from ...io.existing import Existing, check_file, is_same
 from ...io.incoming import IncomingFile, check_size, read_pieces
+from ...io.marker import mark_file
+from ...io.merge import Changes
 from ...io.positioned import append_file, fsync_all, is_large, resumable_file
 from ...io.readers import Reader
 from ...io.staging import StagingFolder
@@ -41,7 +44,7 @@ class OllamaSink(Sink):
     Args:
         name: `[[HOST/]NAMESPACE/]MODEL[:TAG]`; if the folder has the name in another case, that spelling is kept.
         stored: What will arrive, as far as is known.
-        options: `force` allows a model of that name to be replaced; `limits` bounds the manifest.
+        options: `rules` say whether a model of that name may be replaced; `limits` bounds the manifest.
         root: The models folder; None takes `models_dir`.
 
     Attributes:
@@ -74,7 +77,7 @@ class OllamaSink(Sink):
             raise no_weights(self._owner)
         if MANIFEST_PATH not in paths and stored.format != FORMAT:
             self.losses = tuple(losses(stored))
-        self._refuse_other(stored.identity if stored.format == FORMAT else None)
+        self._there = self._refuse_other(stored.identity if stored.format == FORMAT else None)
         self._kept: dict[str, int] = {}
         with writing(self._root):
             self._made = list(_make_folders(self._root))
@@ -149,9 +152,10 @@ class OllamaSink(Sink):
                 f"{self._owner} would be {identity}, but was published as {self._stored.identity}", hint=_DAMAGED
             )
         arrived = self._check(parsed)
-        self._refuse_other(identity)
+        self._there = self._refuse_other(identity)
+        self.changes = self._changes(identity)
         with writing(self._root):
-            self._publish(arrived, manifest)
+            self._publish(arrived, manifest, identity)
         self.abort()
         return identity
 
@@ -234,7 +238,7 @@ class OllamaSink(Sink):
         path = self._store.blob_path(blob.digest)
         return path is not None and path.stat().st_size == blob.size
 
-    def _publish(self, arrived: list[Descriptor], manifest: bytes) -> None:
+    def _publish(self, arrived: list[Descriptor], manifest: bytes, identity: str) -> None:
         blobs = self._root / "blobs"
         blobs.mkdir(exist_ok=True)
         for blob in arrived:
@@ -249,19 +253,30 @@ class OllamaSink(Sink):
         with AtomicFile(target, self._space.path) as file:
             file.write(manifest)
             file.path.chmod(0o644)
+            mark_file(file.path, {**self._options.rules.record, "identity": identity})
+            if not is_same(self._there, target):
+                raise DestinationError(f"cannot write {self._owner}: it was changed meanwhile", hint="run it again")
             file.publish()
 
-    def _refuse_other(self, identity: str | None) -> None:
-        """Refuse to replace a model of the same name, unless it is the same model."""
-        if self._options.force or not self._store.manifest_path(self.name).exists():
-            return
-        with suppress(OcibridgeError):
+    def _changes(self, identity: str) -> Changes:
+        """Tell whether the manifest is new, another one, or the one that is there."""
+        if self._there is None:
+            return Changes(added=1)
+        same = identity == identity_of(self._store.manifest(self.name, self._options.limits.manifest))
+        return Changes(kept=1) if same else Changes(updated=1)
+
+    def _refuse_other(self, identity: str | None) -> os.stat_result | None:
+        """Refuse to replace a model of the same name, unless it is the same model; what there is of it."""
+        path, rules = self._store.manifest_path(self.name), self._options.rules
+        with suppress(OcibridgeError, OSError):
             if identity == identity_of(self._store.manifest(self.name, self._options.limits.manifest)):
-                return
-        raise DestinationError(
-            f"there is already an Ollama model {self.name.short} in {self._root}",
-            hint="choose another name, or replace it with --force",
-        )
+                return path.lstat()
+        if rules.existing is Existing.KEEP and os.path.lexists(path):
+            raise DestinationError(
+                f"there is already an Ollama model {self.name.short} in {self._root}, and it is another one",
+                hint="choose another name, or replace it with --overwrite",
+            )
+        return check_file(path, self._owner, rules)
 
 
 def _file_name(path: str) -> str:

@@ -20,6 +20,7 @@ from ocibridge.formats.carton.reader import read_carton
 from ocibridge.formats.carton.toml import parse_carton_toml, parse_toml
 from ocibridge.formats.zip import read_directory
 from ocibridge.io.content import BytesContent
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.model import Model, ModelFile, ModelInfo, Role
 from ocibridge.settings import Limits
 
@@ -190,7 +191,7 @@ def test_an_existing_target_stays(tmp_path: Path, plain: Model) -> None:
     with pytest.raises(DestinationError):
         sink_of(dest, plain)
     assert dest.read_bytes() == b"mine"
-    assert fill(sink_of(dest, plain, force=True), plain) == GOLDEN_IDENTITY
+    assert fill(sink_of(dest, plain, rules=TargetRules(Existing.OVERWRITE)), plain) == GOLDEN_IDENTITY
 
 
 def test_what_no_reader_accepts_is_not_written(tmp_path: Path, plain: Model) -> None:

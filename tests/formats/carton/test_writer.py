@@ -19,6 +19,7 @@ from ocibridge.formats.carton import CartonFormat
 from ocibridge.formats.carton.options import CartonReadOptions, CartonWriteOptions
 from ocibridge.formats.zip import read_directory
 from ocibridge.io.content import BytesContent
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.model import FileEntry, Model, Role
 from ocibridge.paths import check_collisions, check_path
 from ocibridge.settings import Limits
@@ -121,17 +122,22 @@ def test_existing_targets(tmp_path: Path, digits: Model, name: str) -> None:
     dest = tmp_path / name
     stored = stored_of(digits)
     fill(FORMAT.sink(dest, stored, CartonWriteOptions()), digits)
-    with pytest.raises(DestinationError, match="it exists; choose another name, or replace it with --force"):
-        FORMAT.sink(dest, stored, CartonWriteOptions())
+    if dest.suffix:
+        with pytest.raises(DestinationError, match="it exists; choose another name, or replace it with --overwrite"):
+            FORMAT.sink(dest, stored, CartonWriteOptions())
+    else:
+        again = FORMAT.sink(dest, stored, CartonWriteOptions())
+        fill(again, digits)
+        assert again.changes == (0, 0, len(digits.files))
     (tmp_path / "mine").mkdir()
     late = FORMAT.sink(tmp_path / "mine" / name, stored, CartonWriteOptions())
     (tmp_path / "mine" / name).mkdir()
     (tmp_path / "mine" / name / "file").write_bytes(b"mine")
-    with pytest.raises(DestinationError, match="it exists"):
+    with pytest.raises(DestinationError, match="another process has made or changed it"):
         fill(late, digits)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == [name]
     assert (tmp_path / "mine" / name / "file").read_bytes() == b"mine"
-    fill(FORMAT.sink(dest, stored, CartonWriteOptions(force=True)), digits)
+    fill(FORMAT.sink(dest, stored, CartonWriteOptions(rules=TargetRules(Existing.OVERWRITE))), digits)
     assert contents(read(dest)) == contents(digits)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", name]
 
@@ -147,7 +153,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, digits: Model, mo
         with monkeypatch.context() as patch:
             if not links:
                 patch.setattr(os, "link", refuse)
-            with pytest.raises(DestinationError, match="it exists"):
+            with pytest.raises(DestinationError, match="another process has made or changed it"):
                 fill(sink, digits)
             assert dest.read_bytes() == b"mine"
             dest.unlink()
@@ -162,14 +168,14 @@ def test_impossible_targets(tmp_path: Path, digits: Model, monkeypatch: pytest.M
     (tmp_path / "d.carton").mkdir()
     monkeypatch.chdir(tmp_path)
     for dest, sentence in (
-        (Path(), "cannot replace the folder"),
-        (Path("/"), "cannot replace the folder"),
+        (Path(), "cannot replace .: it is the working folder"),
+        (Path("/"), "it is the root of the file system"),
         (Path("no/such/out.carton"), "cannot write no/such/out.carton: no such file"),
         (Path("no/such/out"), "cannot write no/such/out: no such file"),
         (Path("d.carton"), "it is a folder"),
     ):
         with pytest.raises(DestinationError, match=sentence):
-            FORMAT.sink(dest, stored, CartonWriteOptions(force=True))
+            FORMAT.sink(dest, stored, CartonWriteOptions(rules=TargetRules(Existing.DELETE)))
     with pytest.raises(UsageError, match="--zip-method cannot be 'lzma'; give one of: stored, deflate, zstd"):
         FORMAT.sink(Path("a.carton"), stored, CartonWriteOptions(zip_method="lzma"))
 
@@ -337,7 +343,10 @@ def test_round_trip(
     files["MANIFEST"] = manifest_of(files)
     dest = tmp_path / name
     identity = send(
-        dest, stored_as(files, complete=complete, **links), files, CartonWriteOptions(zip_method=method, force=True)
+        dest,
+        stored_as(files, complete=complete, **links),
+        files,
+        CartonWriteOptions(zip_method=method, rules=TargetRules(Existing.DELETE)),
     )
     model = read(dest)
     assert model.identity == identity

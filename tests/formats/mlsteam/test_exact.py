@@ -22,6 +22,7 @@ from ocibridge.formats.zip import records
 from ocibridge.io.content import BytesContent
 from ocibridge.model import ModelFile
 
+from ...trees import paths_in
 from ..build import Raw, contents, fill, raw_zip
 from .archives import FIXTURES, GENUINE, MANIFEST, PLAIN, WORDS, Unseekable, archive, back, read, sink, zipped
 
@@ -266,7 +267,7 @@ def test_as_a_folder(tmp_path: Path) -> None:
 
 def tree(folder: Path) -> dict[str, bytes | None]:
     return {
-        each.relative_to(folder).as_posix(): each.read_bytes() if each.is_file() else None for each in folder.rglob("*")
+        each.relative_to(folder).as_posix(): each.read_bytes() if each.is_file() else None for each in paths_in(folder)
     }
 
 

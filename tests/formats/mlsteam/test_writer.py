@@ -17,6 +17,7 @@ from ocibridge.errors import DestinationError, FormatError, IntegrityError, Limi
 from ocibridge.formats.mlsteam.options import MlsteamWriteOptions
 from ocibridge.formats.mlsteam.skeleton import ORIGINAL, SKELETON
 from ocibridge.io.content import BytesContent
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.model import Model, ModelFile, Role
 from ocibridge.settings import Limits
 
@@ -250,7 +251,7 @@ def test_what_exists_is_replaced_only_if_asked(tmp_path: Path, model: Model) -> 
     dest.write_bytes(b"old")
     with pytest.raises(DestinationError, match="it exists"):
         sink(dest, model)
-    fill(sink(dest, model, MlsteamWriteOptions(force=True)), model)
+    fill(sink(dest, model, MlsteamWriteOptions(rules=TargetRules(Existing.OVERWRITE))), model)
     assert dest.read_bytes() == DIGITS.read_bytes()
     assert list(tmp_path.iterdir()) == [dest]
 

@@ -18,6 +18,7 @@ from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.formats.ollama.reader import read_ollama
 from ocibridge.formats.ollama.writer import OllamaSink
 from ocibridge.io.content import BytesContent, Content
+from ocibridge.io.existing import TargetRules
 from ocibridge.model import FileEntry, Model, ModelFile, ModelInfo, Role, StoredModel
 from ocibridge.oci import Descriptor
 
@@ -115,12 +116,12 @@ def foreign(files: Mapping[str, bytes], **info: Any) -> Model:
 
 
 def sink(
-    name: str, source: Model, root: Path, *, complete: bool = True, force: bool = False, **changes: Any
+    name: str, source: Model, root: Path, *, complete: bool = True, rules: TargetRules = TargetRules(), **changes: Any
 ) -> OllamaSink:
     """A sink for a model as it would be stored."""
     stored = stored_of(source, complete=complete)
     fields = {key: getattr(stored, key) for key in ("format", "files", "complete", "identity", "info", "origin")}
-    return OllamaSink(name, StoredModel(**{**fields, **changes}), WriteOptions(force=force), root)
+    return OllamaSink(name, StoredModel(**{**fields, **changes}), WriteOptions(rules=rules), root)
 
 
 def entry(path: str) -> FileEntry:

@@ -21,6 +21,7 @@ from ocibridge.formats.ollama.names import parse_ollama_name
 from ocibridge.formats.ollama.options import OllamaReadOptions
 from ocibridge.formats.ollama.writer import OllamaSink
 from ocibridge.io.content import BytesContent, read_all
+from ocibridge.io.existing import Existing, TargetRules
 from ocibridge.model import Model
 from ocibridge.settings import Limits
 
@@ -183,10 +184,10 @@ def test_another_model_of_that_name(store: Path, small: Model, tmp_path: Path) -
     assert restore(small, "M", tmp_path) == small.identity
     before = tree(tmp_path)
     for changes in ({}, {"identity": None}, {"format": "folder"}):
-        with pytest.raises(DestinationError, match=r"already an Ollama model m:latest.*--force"):
+        with pytest.raises(DestinationError, match=r"already an Ollama model m:latest.*--overwrite"):
             sink("M:LATEST", other, tmp_path, **changes)
     assert tree(tmp_path) == before
-    restore(other, "M:LATEST", tmp_path, force=True)
+    restore(other, "M:LATEST", tmp_path, rules=TargetRules(Existing.OVERWRITE))
     assert [name.short for name in LocalOllama(tmp_path).names()] == ["m:latest"]
     assert read_local("m", OPTIONS, tmp_path).identity == other.identity
 
@@ -211,7 +212,7 @@ def test_a_broken_manifest_is_not_replaced_unasked(small: Model, tmp_path: Path)
     path.write_bytes(b"")
     with pytest.raises(DestinationError):
         sink("m", small, tmp_path)
-    assert restore(small, "m", tmp_path, force=True) == small.identity
+    assert restore(small, "m", tmp_path, rules=TargetRules(Existing.OVERWRITE)) == small.identity
 
 
 def refused(source: Model, root: Path, *, skip: str = "", replace: dict[str, bytes] | None = None, **more: Any) -> None:

@@ -15,6 +15,7 @@ from ocibridge.formats.check import CheckSink
 from ocibridge.formats.foldersink import FolderSink, check_stored
 from ocibridge.formats.zip import MemberContent, ZipWriter, check_names, read_directory
 from ocibridge.io.content import Content, FileContent, read_all
+from ocibridge.io.marker import is_own_name
 from ocibridge.io.readers import Reader, chunks
 from ocibridge.io.staging import Staging
 from ocibridge.model import Model, ModelFile, ModelInfo, Role, StoredModel
@@ -63,7 +64,8 @@ def _archive(path: Path, options: MarReadOptions) -> Iterator[tuple[str, Content
 
 
 def _folder(path: Path) -> Iterator[tuple[str, Content]]:
-    return ((each.relative_to(path).as_posix(), FileContent(each)) for each in path.rglob("*") if each.is_file())
+    files = (each for each in path.rglob("*") if each.is_file() and not is_own_name(each.name, folder=False))
+    return ((each.relative_to(path).as_posix(), FileContent(each)) for each in files)
 
 
 def _manifest(data: bytes, owner: str) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class MarSink(Sink):
         check_stored(stored, str(dest))
         self._stored, self._method = stored, options.zip_method
         self._hashes: dict[str, str] = {}
-        self._staging = Staging(dest, suffix=".part", force=options.force)
+        self._staging = Staging(dest, suffix=".part", rules=options.rules)
         self._zip = ZipWriter(self._staging.temp, label=str(dest))
 
     def write(self, path: str, size: int, reader: Reader, sha256: str | None = None) -> None:
@@ -129,7 +131,7 @@ class MarSink(Sink):
         identity = proven(self._hashes, self._stored)
         self._zip.finish()
         self._zip.close()
-        self._staging.publish_file()
+        self._staging.publish_file(identity)
         return identity
 
     def abort(self) -> None:
