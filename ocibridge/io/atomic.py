@@ -311,6 +311,16 @@ def remove_left(target: Path) -> None:
     sweep(target.parent, f"{stem}{'[0-9a-f]' * 16}.part", _ABANDONED)
 
 
+def left_over(folder: Path) -> int:
+    """Bytes on the disk that unfinished files of this program occupy in `folder`."""
+    total = 0
+    for path in folder.glob(".ocibridge-*.part"):
+        with suppress(OSError):
+            status = path.stat()
+            total += getattr(status, "st_blocks", status.st_size // 512) * 512
+    return total
+
+
 def sweep(folder: Path, pattern: str = ".*ocibridge-*.part", age: float = STALE) -> None:
     """Remove temporary files that no process has open and that nobody has touched for `age` seconds."""
     with suppress(OSError):

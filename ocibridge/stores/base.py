@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..io.content import Content
@@ -30,12 +31,14 @@ class Capabilities:
         parallel: Whether blobs may be pushed from several threads at once.
         streams: Whether `stream_blob` may work: a blob can be stored before its digest is known.
         referrers_by_tag: Whether referrers are listed under fallback tags alone (a registry without the referrers API).
+        folder: Where blobs are written on a disk of this machine, whose free space is checked before; None elsewhere.
     """
 
     mount_scope: str
     parallel: bool = True
     streams: bool = False
     referrers_by_tag: bool = False
+    folder: Path | None = None
 
 
 class ManifestFetcher(Protocol):

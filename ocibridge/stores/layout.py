@@ -130,7 +130,7 @@ class LayoutStore(ImageLayout):
     @property
     def capabilities(self) -> Capabilities:
         """Blobs are pushed from several threads, and may be streamed."""
-        return Capabilities(self.name, streams=True)
+        return Capabilities(self.name, streams=True, folder=self.path)
 
     def is_new(self) -> bool:
         """Return whether there is no manifest and no blob."""

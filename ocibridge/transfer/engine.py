@@ -14,6 +14,8 @@ from typing import TypeVar
 
 from .. import settings
 from ..errors import IntegrityError, StoreError
+from ..io.atomic import left_over
+from ..io.positioned import check_free_space
 from ..layers import LayerStream
 from ..oci import Descriptor
 from ..settings import MiB
@@ -84,11 +86,13 @@ class CopyEngine:
             NotFound: a source does not have a blob.
             IntegrityError: a source has other bytes than promised.
             SourceError: a file cannot be read, or changed while it was read.
+            DestinationError: the disk of the target has less space than they need.
             StoreError: the target or a source refused something, or could not be reached.
         """
         groups: dict[object, list[Blob]] = {}
         for number, blob in enumerate(blobs):
             groups.setdefault(blob.descriptor.digest if blob.descriptor else number, []).append(blob)
+        self._check_free_space([group[0] for group in groups.values()])
         actions: dict[int, str] = {}
 
         def copy_group(group: list[Blob], workers: Workers) -> None:
@@ -100,6 +104,13 @@ class CopyEngine:
 
         self._each(sorted(groups.values(), key=lambda group: -group[0].size), copy_group)
         return [actions[id(blob)] for blob in blobs]
+
+    def _check_free_space(self, blobs: Sequence[Blob]) -> None:
+        """Check the free space for blobs of known digests, without what an interrupted copy has left of them."""
+        folder = self._target.capabilities.folder
+        if folder is not None:
+            new = [each.size for each in blobs if each.descriptor and not self._target.has_blob(each.descriptor)]
+            check_free_space(folder, self._target.name, sum(new), left_over(folder))
 
     def plan(self, blobs: Sequence[Blob], full: bool = False) -> list[str]:
         """Plan the copy of a blob, as if all plans of this run were done."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ocibridge.errors import IntegrityError, NotFound, StoreError
+from ocibridge.errors import DestinationError, IntegrityError, NotFound, StoreError
 from ocibridge.io.content import BytesContent
 from ocibridge.oci import MEDIA_TYPE_DOCKER_MANIFEST, MEDIA_TYPE_MANIFEST, Descriptor, Manifest, RegistryReference
 from ocibridge.settings import MiB
@@ -442,6 +443,25 @@ def test_a_line_that_breaks_is_taken_up_where_it_broke(target: RegistryStore) ->
             GraphCopier(source, target, BARE).copy("v1", "v1")
         assert [seen.headers.get("range") for seen in server.requests("GET", url)] == [None, f"bytes={cut}-"]
     model.assert_in(target, "v1")
+
+
+def test_a_layout_without_room_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    with LayoutStore(tmp_path / "a", create=True) as source, LayoutStore(tmp_path / "b", create=True) as target:
+        model = sample(b"one", bytes(10 * MiB))
+        model.push(source, "v1")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=MiB))
+        with pytest.raises(
+            DestinationError, match=r"oci:.*/b: it needs 10\.0 MiB, and 1\.0 MiB are free; free 9\.0 MiB"
+        ):
+            GraphCopier(source, target).copy("v1", "v1")
+        assert target.is_new()
+        # An interrupted copy has left most of it.
+        (tmp_path / "b" / ".ocibridge-0.part").write_bytes(bytes(9 * MiB + 65536))
+        GraphCopier(source, target).copy("v1", "v1")
+        model.assert_in(target, "v1")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+        GraphCopier(source, target).copy("v1", "v2")
 
 
 @pytest.mark.parametrize("kind", ["layout", "archive"])
