@@ -61,9 +61,8 @@ def described(report: VolumeCheckReport) -> list[str]:
 def _predictions(found: list[Prediction]) -> list[str]:
     lines = []
     for each in found:
-        lines.append(printable(f"  {each.version}: {each.verdict}; {each.reason}"))
-        if not each.image_volumes:
-            lines.append(printable(f"    {each.version} mounts no image volumes in pods"))
+        verdict = "does not mount" if each.verdict == "refused" else each.verdict
+        lines.append(printable(f"  {each.version}: {verdict}; {each.reason}"))
         if each.repair is not None:
             lines.append(printable(f"    repair it with: {each.repair}"))
         lines += [printable(f"    hazard: {hazard}") for hazard in each.hazards]

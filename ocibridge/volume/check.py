@@ -12,7 +12,7 @@ from .. import settings
 from ..dialects.image import parse_platforms
 from ..dialects.reading import is_model
 from ..errors import UsageError
-from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, parse_reference
+from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, RegistryReference, parse_reference
 from ..stores.opening import open_store
 from .companions import FoundImage, find_image
 from .documents import Documents, ManifestOrIndex
@@ -74,7 +74,9 @@ def volume_check(
         top = documents.named(named.version)
         related = FoundImage(None) if top.subject is not None else find_image(documents, named, top)
         companion = _companion(documents, named, related, runtimes, *nodes) if related.image else None
-        predictions = [_repaired(predict(documents, top, each, *nodes), named, top, companion) for each in runtimes]
+        predictions = [
+            _repaired(predict(documents, top, each, *nodes), each, named, top, companion) for each in runtimes
+        ]
         warnings = list(store.warnings)
         kind = kind_of(top)
     if related.stale:
@@ -119,12 +121,13 @@ def _companion(
 ) -> CompanionImage:
     image = related.image
     assert image is not None
-    found = [predict(documents, image, each, platform, read) for each in runtimes]
     return CompanionImage(
         reference=str(named.pinned(image.descriptor.digest)),
         tag=related.tag,
         platforms=platforms_of(image),
-        runtimes=[_repaired(each, named, image, None) for each in found],
+        runtimes=[
+            _repaired(predict(documents, image, each, platform, read), each, named, image, None) for each in runtimes
+        ],
     )
 
 
@@ -138,9 +141,20 @@ def platforms_of(found: ManifestOrIndex) -> list[str]:
 
 
 def _repaired(
-    found: Prediction, named: Reference, top: ManifestOrIndex, companion: CompanionImage | None
+    found: Prediction, runtime: Runtime, named: Reference, top: ManifestOrIndex, companion: CompanionImage | None
 ) -> Prediction:
-    """Add the command that repairs the artifact, if there is one."""
+    """Add the command that repairs the artifact, if there is one; the verdict is that for pods."""
+    if not runtime.image_volumes:
+        return found.model_copy(
+            update={
+                "verdict": "refused",
+                "reason": f"it has no image volumes, {runtime.first} is the first version that has them",
+                "repair": _pulling(named, top),
+                "mounted_as": None,
+                "files": [],
+                "hazards": [],
+            }
+        )
     if found.verdict == "mounts":
         return found
     if companion is not None and any(each.ok for each in companion.runtimes if each.runtime == found.runtime):
@@ -148,16 +162,31 @@ def _repaired(
     return found.model_copy(update={"repair": _repair(named, top, found.platform)})
 
 
+def _pulling(named: Reference, top: ManifestOrIndex) -> str | None:
+    """The command for pods that pull a model themselves; None if ocibridge cannot pull it."""
+    manifest = top.manifest
+    if not isinstance(named, RegistryReference) or (top.subject is None and not (manifest and is_artifact(manifest))):
+        return None
+    return f"ocibridge volume manifest {_quoted(named)} --kind InitContainer --ocibridge-image IMAGE"
+
+
 def _repair(named: Reference, top: ManifestOrIndex, platform: str) -> str:
     manifest, subject = top.manifest, top.subject
     if manifest is not None and is_artifact(manifest):
-        return f"ocibridge volume prepare {_quoted(named)}"
+        return prepare_command(named)
     there = platforms_of(top)
     if top.index is not None and subject is not None and platform not in there:
         tag = (named.tag or _NEW).removesuffix(settings.IMAGE_SUFFIX)
         artifact = f"{named.name}:{tag}@{subject.digest}"
         return f"ocibridge volume prepare {_quoted(artifact)} --platform {','.join([*there, platform])}"
     return f"ocibridge push FOLDER {_quoted(f'{named.name}:{_NEW}')} --also image"
+
+
+def prepare_command(named: Reference) -> str:
+    """The command that publishes the image of an artifact; its tag is that of the artifact with a suffix."""
+    if named.digest is not None and named.tag is None:
+        return f"ocibridge volume prepare {_quoted(f'{named.name}:{_NEW}@{named.digest}')}"
+    return f"ocibridge volume prepare {_quoted(named)}"
 
 
 def _quoted(named: Reference | str) -> str:

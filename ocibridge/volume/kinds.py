@@ -9,14 +9,19 @@ from typing import Any
 
 from ..settings import MiB
 from .emit import Comments
+from .servers import Container
 
 KSERVE_FOLDER = "models"
 """Folder of an image that KServe mounts."""
 
 _LOOK_IMAGE = "docker.io/library/busybox:1.37"
 _PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+_PROBE_SECONDS = 10
+_LOADING_SECONDS = 3600  # a server of many shards takes long to load them
 _APP_LABEL = "app.kubernetes.io/name"
+_PLACEHOLDER = "lists the files of the model; put your server here, or let --server do it"
 _VOLUME = "model"
+_SHARED = "shared-memory"
 _WORK = "/work"
 _FOLDER = "model"
 
@@ -31,13 +36,13 @@ class ManifestValues:
         name: Name of the object.
         artifact: Pinned reference of the model.
         image: Pinned reference of its image.
-        container_image: Image of the container; None takes a small one that lists the files.
+        container: What uses the model; None lists its files.
         mount_path: Path of the model in the container.
         sub_path: Folder of the image to mount; None mounts the whole image.
         pull_secret: Name of a secret of the type `kubernetes.io/dockerconfigjson`.
         pull_policy: See `VolumeManifestOptions`.
-        stored: Size of the layers in bytes.
-        unpacked: Size of the files in bytes.
+        space: Size of what a node keeps, in bytes.
+        direct: The volume is an artifact, whose blobs are mounted as they are.
         ocibridge_image: Image with ocibridge.
         model_format: Name of the format in KServe.
     """
@@ -45,13 +50,13 @@ class ManifestValues:
     name: str
     artifact: str
     image: str
-    container_image: str | None
+    container: Container | None
     mount_path: str
     sub_path: str | None
     pull_secret: str | None
     pull_policy: str
-    stored: int
-    unpacked: int
+    space: int
+    direct: bool
     ocibridge_image: str
     model_format: str
 
@@ -100,11 +105,41 @@ def _mount(wanted: ManifestValues) -> dict[str, Any]:
     return {"name": _VOLUME, "mountPath": wanted.mount_path, "readOnly": True, **sub_path}
 
 
-def _container(wanted: ManifestValues) -> dict[str, Any]:
-    if wanted.container_image is not None:
-        return {"name": "main", "image": wanted.container_image}
-    command = ["sh", "-c", 'find "$0" -type f -exec ls -l {} +; exec sleep 2147483647', wanted.mount_path]
-    return {"name": "main", "image": _LOOK_IMAGE, "command": command}
+def _look(folder: str) -> Container:
+    """A small container that lists the files."""
+    script = 'find "$0" -type f -exec ls -l {} +; exec sleep 2147483647'
+    return Container(_LOOK_IMAGE, command=("sh", "-c", script, folder), args=(), gpus=0)
+
+
+def _container(wanted: ManifestValues, mounts: list[dict[str, Any]], requests: dict[str, str]) -> dict[str, Any]:
+    found = wanted.container or _look(wanted.mount_path)
+    container: dict[str, Any] = {"name": "main", "image": found.image}
+    if found.command:
+        container["command"] = list(found.command)
+    if found.args:
+        container["args"] = list(found.args)
+    if found.env:
+        container["env"] = [{"name": name, "value": value} for name, value in found.env]
+    if found.port is not None:
+        probe = {"httpGet": {"path": found.health, "port": "http"}, "periodSeconds": _PROBE_SECONDS}
+        container["ports"] = [{"name": "http", "containerPort": found.port}]
+        container["startupProbe"] = {**probe, "failureThreshold": _LOADING_SECONDS // _PROBE_SECONDS}
+        container["readinessProbe"] = probe
+    if resources := _resources(requests, found.gpus):
+        container["resources"] = resources
+    shared = [{"name": _SHARED, "mountPath": "/dev/shm"}] if found.shared_memory else []  # noqa: S108
+    return {**container, "volumeMounts": [*mounts, *shared]}
+
+
+def _shared_memory(wanted: ManifestValues) -> list[dict[str, Any]]:
+    if wanted.container is None or not wanted.container.shared_memory:
+        return []
+    return [{"name": _SHARED, "emptyDir": {"medium": "Memory"}}]
+
+
+def _resources(requests: dict[str, str], gpus: int) -> dict[str, Any]:
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    return {**({"requests": requests} if requests else {}), **limits}
 
 
 def _mebibytes(count: int) -> str:
@@ -112,25 +147,30 @@ def _mebibytes(count: int) -> str:
 
 
 def _pod(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
-    resources = {"requests": {"ephemeral-storage": _mebibytes(wanted.stored + wanted.unpacked)}}
     spec = {
         **_secrets(wanted),
-        "containers": [{**_container(wanted), "resources": resources, "volumeMounts": [_mount(wanted)]}],
-        "volumes": [_volume(wanted)],
+        "containers": [_container(wanted, [_mount(wanted)], {"ephemeral-storage": _mebibytes(wanted.space)})],
+        "volumes": [_volume(wanted), *_shared_memory(wanted)],
     }
     comments: Comment = {
         ("volumes", 0, "image", "reference"): "pinned: the same bytes on every node",
-        ("containers", 0, "resources"): "containerd keeps the layers and the unpacked files: twice the model",
+        ("containers", 0, "resources"): _space(wanted),
     }
-    if wanted.container_image is None:
-        comments["containers", 0, "image"] = "lists the files of the model; put your server here"
-    if wanted.sub_path:
+    if wanted.container is None:
+        comments["containers", 0, "image"] = _PLACEHOLDER
+    if wanted.sub_path and not wanted.direct:
         comments["containers", 0, "volumeMounts", 0, "subPath"] = "Kubernetes 1.33; containerd 2.2 or CRI-O 1.33"
     return spec, comments
 
 
+def _space(wanted: ManifestValues) -> str:
+    if wanted.direct:
+        return "CRI-O mounts the blobs of the artifact as they are: the model once"
+    return "containerd keeps the layers and the unpacked files: twice the model"
+
+
 def _pre_pull(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
-    image = wanted.container_image or _PAUSE_IMAGE
+    image = wanted.container.image if wanted.container else _PAUSE_IMAGE
     resources = {"requests": {"cpu": "1m", "memory": "8Mi"}}
     spec = {
         **_secrets(wanted),
@@ -160,7 +200,7 @@ def _init_container(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
         "command": ["ocibridge"],
         "args": ["pull", wanted.artifact, f"{_WORK}/{_FOLDER}", "--force", "--progress", "plain"],
         "env": env,
-        "resources": {"requests": {"ephemeral-storage": _mebibytes(wanted.unpacked)}},
+        "resources": {"requests": {"ephemeral-storage": _mebibytes(wanted.space)}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -174,20 +214,16 @@ def _init_container(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     spec = {
         **_secrets(wanted),
         "initContainers": [init],
-        "containers": [{**_container(wanted), "volumeMounts": [mount]}],
-        "volumes": volumes,
+        "containers": [_container(wanted, [mount], {})],
+        "volumes": [*volumes, *_shared_memory(wanted)],
     }
     comments: Comment = {
-        (
-            "initContainers",
-            0,
-            "image",
-        ): "build it with the Dockerfile of ocibridge, and push it where the nodes pull from",
+        ("initContainers", 0, "image"): "built with the Dockerfile of ocibridge",
         ("initContainers", 0, "resources"): "the model is on the node once, for each pod",
         ("initContainers", 0, "args", 3): "an init container may run again, and finds its own target then",
     }
-    if wanted.container_image is None:
-        comments["containers", 0, "image"] = "lists the files of the model; put your server here"
+    if wanted.container is None:
+        comments["containers", 0, "image"] = _PLACEHOLDER
     return spec, comments
 
 
@@ -197,7 +233,7 @@ def _inference_service(wanted: ManifestValues) -> tuple[dict[str, Any], Comments
         "model": {
             "modelFormat": {"name": wanted.model_format},
             "storageUri": f"oci+native://{wanted.image}",
-            "resources": {"requests": {"ephemeral-storage": _mebibytes(wanted.stored + wanted.unpacked)}},
+            "resources": {"requests": {"ephemeral-storage": _mebibytes(wanted.space)}},
         },
     }
     found = {
@@ -209,7 +245,7 @@ def _inference_service(wanted: ManifestValues) -> tuple[dict[str, Any], Comments
     place = ("spec", "predictor", "model")
     return found, {
         (*place, "storageUri"): "an image volume: KServe mounts the folder models/ of it at /mnt/models",
-        (*place, "resources"): "containerd keeps the layers and the unpacked files: twice the model",
+        (*place, "resources"): _space(wanted),
     }
 
 

@@ -11,6 +11,7 @@ from ..paths import show
 
 _FIRST, _SUB_PATH, _ON, _STABLE = (1, 31), (1, 33), (1, 35), (1, 36)
 _RUNTIMES = "containerd 2.1 or CRI-O 1.31"
+_DIRECT_RUNTIMES = "CRI-O 1.33"
 _SUB_PATH_RUNTIMES = "containerd 2.2 or CRI-O 1.33"
 
 
@@ -63,11 +64,18 @@ class Cluster:
                 hint="mount the whole image, or use --kind InitContainer",
             )
 
-    def notes(self, sub_path: bool) -> list[str]:
-        """Requirements of the cluster, one sentence each."""
-        runtimes = _SUB_PATH_RUNTIMES if sub_path else _RUNTIMES
+    def notes(self, sub_path: bool, direct: bool = False) -> list[str]:
+        """Requirements of the cluster, one sentence each.
+
+        Args:
+            sub_path: A folder of the volume is mounted.
+            direct: The volume is an artifact, which only CRI-O mounts.
+        """
+        runtimes = _DIRECT_RUNTIMES if direct else _SUB_PATH_RUNTIMES if sub_path else _RUNTIMES
         notes = [f"the nodes need {runtimes} or later"]
-        if sub_path:
+        if direct:
+            notes[0] += ": it mounts this artifact without an image, and containerd would mount an empty folder"
+        elif sub_path:
             notes[0] += ": containerd 2.1 ignores subPath, and mounts the whole image"
         if self.gate_needed:
             notes.insert(

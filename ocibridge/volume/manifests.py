@@ -4,25 +4,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ..dialects.reading import is_model
 from ..errors import FormatError, NotFound, UsageError
 from ..oci import Reference, RegistryReference, parse_reference
+from ..operations.artifacts import fetch_artifact
 from ..paths import show
 from ..stores.opening import open_store
-from .check import platforms_of
+from ..stores.registry.options import is_loopback
+from .check import platforms_of, prepare_command
 from .companions import find_image
 from .documents import Documents, ManifestOrIndex
 from .emit import to_yaml
 from .kinds import KSERVE_FOLDER, ManifestValues, document, model_format
 from .kubernetes import parse_cluster
-from .options import CONTAINERD, PLATFORM, VolumeManifestOptions
+from .options import CONTAINERD, CRIO, PLATFORM, VolumeManifestOptions
 from .predict import predict
 from .reports import Prediction, VolumeManifestReport
 from .runtimes import parse_runtime
+from .servers import Container, serving
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -55,61 +58,114 @@ def volume_manifest(
     named = parse_reference(reference) if isinstance(reference, str) else reference
     if not isinstance(named, RegistryReference):
         raise UsageError(f"pods cannot pull from {named.name}", hint="push the model to a registry first")
-    kind, sub_path = options.kind, options.sub_path
-    served, pulls = kind == "InferenceService", kind == "InitContainer"
-    given = {
-        "--mount-path": options.mount_path,
-        "--sub-path": sub_path,
-        "--image": options.image,
-        "--pull-policy": options.pull_policy,
-    }
-    for option, value in given.items():
-        if value is not None and (served or (pulls and option == "--pull-policy")):
-            raise UsageError(f"{kind} has no use for {option}", hint=f"leave out {option}")
     _check(options)
     cluster = parse_cluster(options.kubernetes_version)
-    partly = served or sub_path is not None
+    served, pulls = options.kind == "InferenceService", options.kind == "InitContainer"
+    partly = served or options.sub_path is not None
     if not pulls:
         cluster.require_image_volumes(partly)
     with open_store(named, registry) as store:
-        documents = Documents(store)
-        model = _model(documents, named, pulls)
+        model = _model(Documents(store), named, options)
     if served:
         _check_prefix(named, model)
-    if sub_path is not None and not pulls and not model.has(sub_path):
-        raise UsageError(f"the image has no folder {show(sub_path)}", hint="look at it with 'ocibridge volume check'")
-    found, comments = document(
-        kind,
-        ManifestValues(
-            name=options.name or _name(named),
-            artifact=model.artifact,
-            image=model.image,
-            container_image=options.image,
-            mount_path=options.mount_path or _MOUNT,
-            sub_path=sub_path,
-            pull_secret=options.pull_secret,
-            pull_policy=options.pull_policy or "IfNotPresent",
-            stored=model.stored,
-            unpacked=model.unpacked,
-            ocibridge_image=options.ocibridge_image or f"ocibridge:{version('ocibridge')}",
-            model_format=_format(options.model_format, model) if served else "",
-        ),
-    )
-    notes = [] if pulls else [*cluster.notes(partly), *model.notes]
+    if options.sub_path is not None and not model.has(options.sub_path):
+        raise UsageError(
+            f"the model has no folder {show(options.sub_path)}", hint="look at it with 'ocibridge volume check'"
+        )
+    values = _values(options, named, model)
+    found, comments = document(options.kind, values)
+    notes = [] if pulls else [*cluster.notes(partly, model.direct), *model.notes]
     if served:
         notes.append("KServe has to know oci+native://")
+    if is_loopback(urlsplit(f"//{named.host}").hostname or ""):
+        notes.append(
+            f"{named.host} is this machine, which no node can pull from: push the model to a registry for them"
+        )
     head = "".join(f"# {line}\n" for line in (f"the model {model.artifact}", *notes))
     return VolumeManifestReport(
         subject=model.artifact,
         image=model.image,
-        kind=kind,
+        kind=options.kind,
         documents=[found],
         yaml=head + to_yaml(found, comments),
         notes=notes,
     )
 
 
+def _values(options: VolumeManifestOptions, named: RegistryReference, model: _PublishedModel) -> ManifestValues:
+    name, mount_path = options.name or _name(named), options.mount_path or _MOUNT
+    return ManifestValues(
+        name=name,
+        artifact=model.artifact,
+        image=model.image,
+        container=_container(options, model, mount_path, name),
+        mount_path=mount_path,
+        sub_path=options.sub_path,
+        pull_secret=options.pull_secret,
+        pull_policy=options.pull_policy or "IfNotPresent",
+        space=model.space,
+        direct=model.direct,
+        ocibridge_image=options.ocibridge_image or "",
+        model_format=_format(options.model_format, model) if options.kind == "InferenceService" else "",
+    )
+
+
+def _container(options: VolumeManifestOptions, model: _PublishedModel, mount_path: str, name: str) -> Container | None:
+    args = tuple(options.args or ())
+    if options.server is not None:
+        below = f"{options.sub_path.rstrip('/')}/" if options.sub_path else ""
+        paths = [path.removeprefix(below) for path in model.paths if path.startswith(below)]
+        found = serving(options.server, paths, mount_path, name, options.gpu)
+        return replace(found, image=options.image or found.image, args=(*found.args, *args))
+    if options.image is None:
+        return None
+    return Container(options.image, tuple(options.command or ()), args, options.gpu or 0)
+
+
+_POD_ONLY = ("server", "image", "command", "args", "gpu")
+_USELESS: dict[str, tuple[str, ...]] = {
+    "Pod": ("ocibridge_image", "model_format"),
+    "Deployment": ("ocibridge_image", "model_format"),
+    "DaemonSet": ("server", "command", "args", "gpu", "ocibridge_image", "model_format"),
+    "InferenceService": (*_POD_ONLY, "mount_path", "sub_path", "ocibridge_image"),
+    "InitContainer": ("pull_policy", "runtime", "model_format"),
+}
+"""Options that have no effect for a kind."""
+
+
+def _check_use(options: VolumeManifestOptions) -> None:
+    """Refuse options that have no effect, and images that nobody can pull.
+
+    Raises:
+        UsageError: there is one.
+    """
+    given = {name for name, value in vars(options).items() if value is not None}
+    useless = next((name for name in _USELESS[options.kind] if name in given), None)
+    if useless is not None:
+        flag = "--" + useless.replace("_", "-")
+        raise UsageError(f"{options.kind} has no use for {flag}", hint=f"leave out {flag}")
+    for name in ("command", "args", "gpu"):
+        if name in given and not given & ({"image"} if name == "command" else {"image", "server"}):
+            raise UsageError(f"--{name} is for a container that is not named", hint="name it with --image")
+    if options.server is not None and options.command is not None:
+        raise UsageError(
+            "--server has a command of its own", hint="give --image with --command, or --server with --args"
+        )
+    if options.gpu is not None and options.gpu < 0:
+        raise UsageError(f"there are no {options.gpu} GPUs", hint="give a number, such as 1")
+    for flag, image in (("--image", options.image), ("--ocibridge-image", options.ocibridge_image)):
+        if image is not None and not re.search(r"[:@][^/]+$", image):
+            raise UsageError(f"{flag} {show(image)} has no tag", hint=f"give one, or a digest, such as {image}:v1")
+    if options.kind == "InitContainer" and options.ocibridge_image is None:
+        raise UsageError(
+            "an InitContainer runs ocibridge, of which no image is published",
+            hint="build one from the sources of ocibridge with 'docker build --tag HOST/ocibridge:v1 .', push it where "
+            "the nodes pull from, and give --ocibridge-image HOST/ocibridge:v1",
+        )
+
+
 def _check(options: VolumeManifestOptions) -> None:
+    _check_use(options)
     name, mount_path, sub_path = options.name, options.mount_path, options.sub_path
     if name is not None and not _NAME.fullmatch(name):
         raise UsageError(f"{show(name)} is no name for an object", hint="use lower-case letters, digits and '-'")
@@ -132,18 +188,18 @@ class _PublishedModel:
 
     Attributes:
         artifact: Pinned reference of the artifact.
-        image: Pinned reference of the image that pods mount.
-        stored: Size of the layers in bytes.
+        image: Pinned reference of what pods mount.
+        space: Size of what a node keeps, in bytes.
         paths: Paths of the files; empty if they are not known.
-        unpacked: Size of the files in bytes.
+        direct: `image` is an artifact, which only CRI-O mounts.
         notes: Requirements of the nodes.
     """
 
     artifact: str
     image: str
-    stored: int
+    space: int
     paths: tuple[str, ...]
-    unpacked: int
+    direct: bool = False
     notes: tuple[str, ...] = ()
 
     def has(self, folder: str) -> bool:
@@ -151,28 +207,20 @@ class _PublishedModel:
         return not self.paths or any(path.startswith(folder.rstrip("/") + "/") for path in self.paths)
 
 
-def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _PublishedModel:
+def _model(documents: Documents, named: RegistryReference, options: VolumeManifestOptions) -> _PublishedModel:
     top = documents.named(named.version)
-    subject = top.subject
-    if pulls:
-        artifact = documents.load(subject.digest) if subject is not None else top
-        manifest = artifact.manifest
-        if manifest is None or not is_model(manifest.artifact_type, manifest.config.media_type):
-            raise UsageError(f"{named} is no model artifact, so that ocibridge cannot pull it", hint="give one")
-        pinned = str(named.pinned(artifact.descriptor.digest))
-        size = sum(each.size for each in manifest.layers)
-        return _PublishedModel(pinned, pinned, size, (), size)
-    own = _prediction(documents, top)
+    if options.kind == "InitContainer":
+        return _pulled(documents, named, top)
+    own = _prediction(documents, top, options.runtime or CONTAINERD)
     if own.verdict == "mounts":
-        return _published(documents, named, top, subject.digest if subject else top.descriptor.digest, own)
+        return _published(documents, named, top, (top.subject or top.descriptor).digest, own)
     related = find_image(documents, named, top)
     if related.image is None:
         stale = f" (the tag {related.stale} is the image of another version of it)" if related.stale else ""
         raise NotFound(
-            f"{named} is nothing that a pod can mount, and has no image{stale}",
-            hint=_hint(named, top),
+            f"{named} is nothing that a pod can mount, and has no image{stale}", hint=_hint(documents, named, top)
         )
-    seen = _prediction(documents, related.image)
+    seen = _prediction(documents, related.image, options.runtime or CONTAINERD)
     if seen.verdict != "mounts":
         raise FormatError(
             f"the image of {named} would not mount: {seen.reason}", hint=f"see 'ocibridge volume check {named}'"
@@ -180,17 +228,37 @@ def _model(documents: Documents, named: RegistryReference, pulls: bool) -> _Publ
     return _published(documents, named, related.image, top.descriptor.digest, seen)
 
 
-def _hint(named: RegistryReference, top: ManifestOrIndex) -> str:
+def _pulled(documents: Documents, named: RegistryReference, top: ManifestOrIndex) -> _PublishedModel:
+    """The model of a pod that pulls it."""
+    artifact = documents.load(top.subject.digest) if top.subject is not None else top
+    manifest = artifact.manifest
+    if manifest is None or not is_model(manifest.artifact_type, manifest.config.media_type):
+        raise UsageError(f"{named} is no model artifact, so that ocibridge cannot pull it", hint="give one")
+    pinned = named.pinned(artifact.descriptor.digest)
+    layers = fetch_artifact(documents.store, pinned).artifact.layers
+    listed = all(layer.files for layer in layers)
+    return _PublishedModel(
+        artifact=str(pinned),
+        image=str(pinned),
+        space=sum(each.size for each in manifest.layers),
+        paths=tuple(file.path for layer in layers for file in layer.files) if listed else (),
+    )
+
+
+def _hint(documents: Documents, named: RegistryReference, top: ManifestOrIndex) -> str:
     manifest = top.manifest
-    if manifest is not None and is_model(manifest.artifact_type, manifest.config.media_type):
-        return f"run 'ocibridge volume prepare {named}' first"
-    return f"see 'ocibridge volume check {named}'"
+    if manifest is None or not is_model(manifest.artifact_type, manifest.config.media_type):
+        return f"see 'ocibridge volume check {named}'"
+    hint = f"run '{prepare_command(named)}' first"
+    if _prediction(documents, top, CRIO).verdict == "mounts":
+        hint += f", or add --runtime {CRIO} if the nodes have CRI-O 1.33 or later, which mounts it as it is"
+    return hint
 
 
-def _prediction(documents: Documents, found: ManifestOrIndex) -> Prediction:
+def _prediction(documents: Documents, found: ManifestOrIndex, runtime: str) -> Prediction:
     platforms = platforms_of(found)
     platform = PLATFORM if PLATFORM in platforms or not platforms else platforms[0]
-    return predict(documents, found, parse_runtime(CONTAINERD), platform, read=False)
+    return predict(documents, found, parse_runtime(runtime), platform, read=False)
 
 
 def _published(
@@ -201,13 +269,15 @@ def _published(
     assert manifest is not None
     stored = sum(each.size for each in manifest.layers)
     known = not seen.unread
+    direct = seen.mounted_as == "artifact"
+    unpacked = sum(each.size for each in seen.files) if known else stored
     platforms = platforms_of(image)
     return _PublishedModel(
         artifact=str(named.pinned(artifact)),
         image=str(named.pinned(image.descriptor.digest)),
-        stored=stored,
+        space=stored if direct else stored + unpacked,
         paths=tuple(each.path for each in seen.files) if known else (),
-        unpacked=sum(each.size for each in seen.files) if known else stored,
+        direct=direct,
         notes=(f"the nodes have to be {' or '.join(platforms)}",) if platforms else (),
     )
 

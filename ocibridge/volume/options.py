@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,6 +17,13 @@ RUNTIMES = (CONTAINERD, CRIO)
 PLATFORM = "linux/amd64"
 Kind = Literal["Pod", "Deployment", "InferenceService", "DaemonSet", "InitContainer"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+Server = Literal["vllm", "llama.cpp", "triton"]
+SERVERS: tuple[Server, ...] = get_args(Server)
+_CONTAINER = "server"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(shlex.split(text))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +63,47 @@ class VolumeManifestOptions(Options):
     name: str | None = option(None, help="of the object (default: the end of the repository's name)", metavar="NAME")
     mount_path: str | None = option(None, help="where the model is in the container (default: /models)", metavar="PATH")
     sub_path: str | None = option(None, help="mount this folder of the image only", metavar="FOLDER")
-    image: str | None = option(None, help="what runs in the pod (default: one that lists the files)", metavar="IMAGE")
-    ocibridge_image: str | None = option(None, help="image of ocibridge, for InitContainer", metavar="IMAGE")
+    server: Server | None = option(
+        None,
+        help="serve the model: image, arguments, port and probes of this server (default: list the files)",
+        choices=SERVERS,
+        group=_CONTAINER,
+    )
+    image: str | None = option(
+        None, help="what runs in the pod, with a tag or digest", metavar="IMAGE", group=_CONTAINER
+    )
+    command: Sequence[str] | None = option(
+        None,
+        help="run this instead of the entry point of --image, as in --command 'serve --verbose'",
+        metavar="COMMAND",
+        parse=_words,
+        group=_CONTAINER,
+    )
+    args: Sequence[str] | None = option(
+        None,
+        help="arguments of --image, or more of them for --server, as in --args='--max-model-len 4096'",
+        metavar="ARGUMENTS",
+        parse=_words,
+        group=_CONTAINER,
+    )
+    gpu: int | None = option(
+        None,
+        help="number of GPUs, a limit of nvidia.com/gpu (default: 1 for vllm, else 0)",
+        metavar="N",
+        parse=int,
+        group=_CONTAINER,
+    )
+    ocibridge_image: str | None = option(
+        None,
+        help="image of ocibridge that InitContainer runs; build it with the Dockerfile of ocibridge",
+        metavar="IMAGE",
+    )
     model_format: str | None = option(None, help="what KServe calls the format (default: by the files)", metavar="NAME")
+    runtime: str | None = option(
+        None,
+        help="of the nodes; cri-o mounts artifacts of raw files without an image (default: any)",
+        choices=RUNTIMES,
+    )
     kubernetes_version: str = option("1.35", help="of the cluster (default: %(default)s)", metavar="X.Y")
     pull_secret: str | None = option(None, help="secret with the credentials of the registry", metavar="NAME")
     pull_policy: str | None = option(

@@ -63,7 +63,10 @@ def test_what_we_push(options: dict[str, str], containerd: str, crio: str, folde
             assert {file.path: file.size for file in each.files} == paths(folder)
             assert (each.complete, each.repair) == (True, None)
         else:
-            assert each.repair == f"ocibridge volume prepare {pushed.reference}"
+            assert each.repair is not None
+            assert each.repair.startswith(f"ocibridge volume prepare oci:{tmp_path / 'layout'}:")
+            assert main(each.repair.split()[1:]) == 0
+            assert volume_check(pushed.reference).companion is not None
 
 
 @pytest.mark.parametrize("options", [{}, {"compress": "gzip"}, {"layers": "raw-files"}, {"prefix": "models/"}], ids=str)
@@ -92,6 +95,27 @@ def test_the_image_is_found_by_what_refers_to_it(folder: Path, tmp_path: Path) -
         assert report.companion is not None
         assert report.companion.tag is None
         assert all(each.ok for each in report.companion.runtimes)
+
+
+def test_a_runtime_without_image_volumes(
+    registry: RegistryServer, repository: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The headline says it, and the next step is for nodes that stay as they are."""
+    target = f"{registry.host}/{repository}:v1"
+    ocibridge.push(DIGITS, target, ocibridge.PushOptions(also=["image"]))
+    for name in (target, f"{target}-image"):
+        assert main(["volume", "check", name, "--runtime", "containerd", "--version", "1.7"]) == 1
+        _, headline, repair, *_ = capsys.readouterr().out.splitlines()
+        assert (
+            headline
+            == "  containerd 1.7: does not mount; it has no image volumes, 2.1 is the first version that has them"
+        )
+        command = repair.partition("repair it with: ocibridge ")[2].replace("IMAGE", f"{registry.host}/ocibridge:v1")
+        assert main(command.split()) == 0
+        assert "initContainers:" in capsys.readouterr().out
+    (found,) = volume_check(target, VolumeCheckOptions(runtime="cri-o", version="1.30")).runtimes
+    assert (found.verdict, found.ok, found.files, found.mounted_as) == ("refused", False, [], None)
+    assert "1.31 is the first version" in found.reason
 
 
 def test_the_image_of_another_version_is_not_taken(folder: Path, tmp_path: Path) -> None:

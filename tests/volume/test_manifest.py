@@ -29,6 +29,7 @@ from .artifacts import Bench, kitops, two_writers
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "tests" / "fixtures" / "digits.carton"
 Push = Callable[..., str]
+OURS = "registry.example.com/ocibridge:v1"
 _PINNED = re.compile(r"127\.0\.0\.1:\d+/test/[0-9a-f]{12}@sha256:[0-9a-f]{64}")
 
 
@@ -53,7 +54,9 @@ def pod_spec(report: VolumeManifestReport) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_yaml_says_what_the_documents_say(kind: Kind, push: Push) -> None:
     target = push(also=["image"], prefix="models/")
-    report = volume_manifest(target, VolumeManifestOptions(kind=kind, name="digits", pull_secret="registry-login"))
+    ours = OURS if kind == "InitContainer" else None
+    options = VolumeManifestOptions(kind=kind, name="digits", pull_secret="registry-login", ocibridge_image=ours)
+    report = volume_manifest(target, options)
     assert list(yaml.safe_load_all(report.yaml)) == report.documents
     assert report.documents[0]["metadata"]["name"] == "digits"
     assert "registry-login" in report.yaml
@@ -143,28 +146,36 @@ def test_kserve_wants_the_folder(push: Push) -> None:
 def test_an_init_container_pulls_the_artifact(push: Push) -> None:
     target = push()
     report = volume_manifest(
-        target, VolumeManifestOptions(kind="InitContainer", kubernetes_version="1.28", pull_secret="login")
+        target,
+        VolumeManifestOptions(
+            kind="InitContainer", kubernetes_version="1.28", pull_secret="login", ocibridge_image=OURS
+        ),
     )
     spec = pod_spec(report)
     init = spec["initContainers"][0]
+    assert init["image"] == OURS
     assert init["args"][:3] == ["pull", report.subject, "/work/model"]
     assert init["securityContext"]["runAsNonRoot"]
-    assert report.notes == []
+    assert [note for note in report.notes if "which no node can pull from" not in note] == []
     assert all("image" not in volume for volume in spec["volumes"])
     assert spec["volumes"][1]["secret"]["secretName"] == "login"
     assert spec["containers"][0]["volumeMounts"][0]["subPath"] == "model"
-    partly = pod_spec(volume_manifest(target, VolumeManifestOptions(kind="InitContainer", sub_path="model")))
+    partly = pod_spec(
+        volume_manifest(target, VolumeManifestOptions(kind="InitContainer", ocibridge_image=OURS, sub_path="model"))
+    )
     assert partly["containers"][0]["volumeMounts"][0]["subPath"] == "model/model"
 
 
 def test_the_init_container_finds_the_artifact_of_an_image(push: Push) -> None:
     target = push(also=["image"])
-    by_image = volume_manifest(f"{target}-image", VolumeManifestOptions(kind="InitContainer"))
-    assert by_image.yaml == volume_manifest(target, VolumeManifestOptions(kind="InitContainer")).yaml
+    by_image = volume_manifest(f"{target}-image", VolumeManifestOptions(kind="InitContainer", ocibridge_image=OURS))
+    assert (
+        by_image.yaml == volume_manifest(target, VolumeManifestOptions(kind="InitContainer", ocibridge_image=OURS)).yaml
+    )
 
 
 def test_the_command_of_the_init_container_runs(push: Push, tmp_path: Path) -> None:
-    spec = pod_spec(volume_manifest(push(), VolumeManifestOptions(kind="InitContainer")))
+    spec = pod_spec(volume_manifest(push(), VolumeManifestOptions(kind="InitContainer", ocibridge_image=OURS)))
     arguments = [each.replace("/work", str(tmp_path)) for each in spec["initContainers"][0]["args"]]
     for _ in range(2):  # an init container may run again
         assert main(arguments) == 0
@@ -210,6 +221,17 @@ def test_the_feature_gate_is_named(version: str, expected: str | None, push: Pus
         ({"kind": "InferenceService", "mount_path": "/models"}, "no use for --mount-path", "leave out"),
         ({"kind": "InferenceService", "image": "x"}, "no use for --image", "leave out"),
         ({"kind": "InitContainer", "pull_policy": "Always"}, "no use for --pull-policy", "leave out"),
+        ({"kind": "InitContainer"}, "of which no image is published", "docker build --tag HOST/ocibridge:v1 ."),
+        ({"kind": "InitContainer", "ocibridge_image": "a.b:1/ocibridge"}, "has no tag", "a.b:1/ocibridge:v1"),
+        ({"kind": "Deployment", "ocibridge_image": OURS}, "no use for --ocibridge-image", "leave out"),
+        ({"kind": "DaemonSet", "server": "vllm"}, "no use for --server", "leave out"),
+        ({"model_format": "onnx"}, "no use for --model-format", "leave out"),
+        ({"image": "vllm/vllm-openai"}, "has no tag", "vllm/vllm-openai:v1"),
+        ({"args": ["--verbose"]}, "--args is for a container", "--image"),
+        ({"gpu": 1}, "--gpu is for a container", "--image"),
+        ({"command": ["serve"], "server": "triton"}, "--command is for a container", "--image"),
+        ({"command": ["serve"], "server": "triton", "image": "x:1"}, "a command of its own", "--args"),
+        ({"image": "x:1", "gpu": -1}, "no -1 GPUs", "such as 1"),
     ],
     ids=str,
 )
@@ -239,7 +261,7 @@ def test_what_prepare_cannot_help(registry: RegistryServer, repository: str) -> 
         volume_manifest(f"{target}:kit")
     assert "volume check" in (caught.value.hint or "")
     with pytest.raises(UsageError, match="is no model artifact"):
-        volume_manifest(f"{target}:kit", VolumeManifestOptions(kind="InitContainer"))
+        volume_manifest(f"{target}:kit", VolumeManifestOptions(kind="InitContainer", ocibridge_image=OURS))
     with pytest.raises(NotFound):
         volume_manifest(f"{target}:conflict")
 
