@@ -51,7 +51,8 @@ def described(report: VolumeCheckReport) -> list[str]:
     shown = report.runtimes
     if report.companion is not None:
         platforms = ", ".join(report.companion.platforms)
-        lines += ["", f"it has an image for pods ({printable(platforms)}); mount this one:"]
+        ok = any(each.ok for each in report.companion.runtimes)
+        lines += ["", f"it has an image for pods ({printable(platforms)}){'; mount this one' if ok else ''}:"]
         lines += [f"  {printable(report.companion.reference)}", *_predictions(report.companion.runtimes)]
         shown = [*shown, *report.companion.runtimes]
     best = next((each for each in shown if each.ok), None) or next((each for each in shown if each.files), None)

@@ -18,7 +18,10 @@ def add(commands: options.Commands[Any]) -> None:
         commands,
         "manifest",
         "Print the YAML that gives pods a published model, pinned by digest.",
-        "ocibridge volume manifest localhost:5000/models/digits:v1 --kind Deployment | kubectl apply -f -",
+        (
+            "ocibridge volume manifest registry.example.com/models/qwen:v1 --kind Deployment --server vllm",
+            "ocibridge volume manifest registry.example.com/models/tiny:v1 | kubectl apply -f -",
+        ),
     )
     parser.set_defaults(run=run)
     parser.add_argument("reference", metavar="REFERENCE", help="an artifact, whose image is found, or an image")

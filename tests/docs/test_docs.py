@@ -30,8 +30,9 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def test_every_command_runs(page: str, tmp_path: Path, auth_registry: RegistryServer) -> None:
     """`localhost:5000` of the pages is the real registry, which wants the user of the pages."""
     shutil.copyfile(ROOT / "examples" / "digits.carton", tmp_path / "digits.carton")
-    with tarfile.open(ROOT / "tests" / "fixtures" / "ollama-store.tar") as archive:
-        archive.extractall(tmp_path / "ollama", filter="data")
+    for name, folder in (("ollama-store", "ollama"), ("hf-digits", "hf-digits")):
+        with tarfile.open(ROOT / "tests" / "fixtures" / f"{name}.tar") as archive:
+            archive.extractall(tmp_path / folder, filter="data")
     (tmp_path / "password.txt").write_text(PASSWORD + "\n")
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     env["OLLAMA_MODELS"] = str(tmp_path / "ollama")

@@ -105,7 +105,9 @@ def test_a_runtime_without_image_volumes(
     ocibridge.push(DIGITS, target, ocibridge.PushOptions(also=["image"]))
     for name in (target, f"{target}-image"):
         assert main(["volume", "check", name, "--runtime", "containerd", "--version", "1.7"]) == 1
-        _, headline, repair, *_ = capsys.readouterr().out.splitlines()
+        out = capsys.readouterr().out
+        _, headline, repair, *_ = out.splitlines()
+        assert "mount this one" not in out
         assert (
             headline
             == "  containerd 1.7: does not mount; it has no image volumes, 2.1 is the first version that has them"
@@ -257,6 +259,7 @@ def test_the_text_names_the_image(folder: Path, tmp_path: Path, capsys: pytest.C
     report = volume_check(target)
     assert report.companion is not None
     assert report.companion.reference in out
+    assert "; mount this one:\n" in out
     assert "containerd 2.4: empty; " in out
     assert "sub/model.bin" in out
 
