@@ -68,7 +68,6 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.reports import PrepareReport as PrepareReport
     from .operations.reports import PullReport as PullReport
     from .operations.reports import PushReport as PushReport
-    from .operations.reports import RewriteReport as RewriteReport
     from .operations.reports import VerifyReport as VerifyReport
     from .operations.verify import verify as verify
     from .settings import Limits as Limits
@@ -113,7 +112,7 @@ _MODULES = {
     "operations.pull": "pull",
     "operations.push": "push",
     "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport PrepareReport "
-    "PullReport PushReport RewriteReport VerifyReport",
+    "PullReport PushReport VerifyReport",
     "operations.verify": "verify",
     "settings": "Limits",
     "stores.memory": "MemoryStore",

@@ -31,7 +31,6 @@ from .operations.reports import (
     PrepareReport,
     PullReport,
     PushReport,
-    RewriteReport,
     VerifyReport,
 )
 from .report import ErrorReport
@@ -58,7 +57,6 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "pull": PullReport,
     "convert": ConvertReport,
     "copy": CopyReport,
-    "rewrite": RewriteReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
     "volume-prepare": PrepareReport,

@@ -24,6 +24,7 @@ from ..oci.manifest import ANNOTATION_REF_NAME
 from ..operations.copy import copy_companions
 from ..operations.existing import places_of
 from ..paths import show
+from ..report import Moves
 from ..stores.archivewriter import ArchiveWriter
 from ..stores.base import Store
 from ..stores.imageindex import Entry, ImageIndex
@@ -133,14 +134,16 @@ def pack(
     if inventory is not None:
         known.joined(held).write(inventory)
     return PackReport(
-        archive=str(path),
+        target=str(path),
         references=[_packed(each) for each in ordered],
-        manifests=written.manifests,
-        blobs=written.blobs,
-        blob_bytes=written.blob_bytes,
+        totals=Moves(
+            copied=written.blobs,
+            copied_bytes=written.blob_bytes,
+            present=len(written.left),
+            present_bytes=sum(written.left.values()),
+            manifests=written.manifests,
+        ),
         kept=written.kept,
-        left_out=len(written.left),
-        left_out_bytes=sum(written.left.values()),
         volumes=written.volumes,
         inventory=None if inventory is None else str(inventory),
         warnings=warnings,
@@ -349,7 +352,7 @@ def _packed(found: _PackItem) -> PackedReference:
         name=found.name.text,
         digest=found.contents.root.digest,
         action="unchanged" if found.unchanged else "packed",
-        manifests=len(found.contents.nodes),
-        blobs=len(found.contents.blobs),
+        manifest_count=len(found.contents.nodes),
+        blob_count=len(found.contents.blobs),
         size=sum(each.size for each in found.contents.blobs),
     )

@@ -135,14 +135,20 @@ def unpack(
         held.joined({each.name.text: each.contents.held for each in roots}).write(inventory)
     moves = [Moves.sum([each]) for each in copied]
     return UnpackReport(
-        archive=str(path),
+        source=str(path),
         target=place.text,
         references=[
-            UnpackedReference(name=root.name.text, reference=root.reference, digest=root.digest, moves=each)
+            UnpackedReference(
+                name=root.name.text,
+                target=root.reference,
+                reference=f"{place.text if place.layout else root.repository}@{root.digest}",
+                digest=root.digest,
+                moves=each,
+            )
             for root, each in zip(roots, moves, strict=True)
         ],
         totals=Moves.sum(moves),
-        expected=len(expected),
+        expected_count=len(expected),
         inventory=None if inventory is None else str(inventory),
         warnings=list(dict.fromkeys(warnings)),
     )

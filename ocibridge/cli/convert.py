@@ -14,7 +14,7 @@ from .push import movements
 from .running import perform
 
 if TYPE_CHECKING:
-    from ..operations.reports import ConvertReport, PullReport, RewriteReport
+    from ..operations.reports import ConvertReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -47,31 +47,28 @@ def run(args: argparse.Namespace) -> None:
     refuse_json(args, args.target)
     chosen = options.options_of(args, ConvertOptions)
     registry = options.registry_of(args)
+    tell = None if args.json else losses
     from ..operations.convert import convert
 
     perform(
         args,
         lambda progress: convert(
-            args.source, args.target, chosen, on_losses=losses, registry=registry, progress=progress
+            args.source, args.target, chosen, on_losses=tell, registry=registry, progress=progress
         ),
         _lines,
         _summary,
     )
 
 
-def _lines(report: ConvertReport | PullReport | RewriteReport) -> list[str]:
-    from ..operations.reports import ConvertReport, RewriteReport
-
-    if not isinstance(report, ConvertReport) and report.path == STANDARD_OUTPUT:
-        return []
-    return [report.path if isinstance(report, RewriteReport) else report.reference]
+def _lines(report: ConvertReport) -> list[str]:
+    if report.reference:
+        return [report.reference]
+    return [] if report.target == STANDARD_OUTPUT else [report.target]
 
 
-def _summary(report: ConvertReport | PullReport | RewriteReport) -> str:
-    from ..operations.reports import ConvertReport
-
+def _summary(report: ConvertReport) -> str:
     name = report.identity or "the model"
-    if isinstance(report, ConvertReport):
+    if report.reference:
         origin = report.source_dialect or report.source
         return f"converted {name} from {origin} to {report.dialect}: {movements(report.layers)}"
     return f"converted {name} to {target_name(report)} {files(report)}"

@@ -83,10 +83,11 @@ def run(args: argparse.Namespace) -> None:
 
 def summary(report: CopyReport) -> str:
     """Format the summary: blobs that were transferred, and those that were not."""
+    moves = report.moves
     counts = (
-        (report.copied, "copied", report.copied_bytes),
-        (report.mounted, "mounted", report.mounted_bytes),
-        (report.present, "present", report.present_bytes),
+        (moves.copied, "copied", moves.copied_bytes),
+        (moves.mounted, "mounted", moves.mounted_bytes),
+        (moves.present, "present", moves.present_bytes),
     )
     blobs = ", ".join(f"{number} {word} ({human_size(size)})" for number, word, size in counts if number) or "none"
     referrers = f", {report.referrers} referrers" if report.referrers else ""

@@ -15,7 +15,7 @@ from . import options
 from .running import perform
 
 if TYPE_CHECKING:
-    from ..airgap.reports import PackReport, UnpackReport
+    from ..airgap.reports import PackReport, UnpackedReference, UnpackReport
 
 KINDS = (PackOptions, UnpackOptions)
 
@@ -97,11 +97,11 @@ def _packed(report: PackReport, *, split: bool) -> str:
     packed = sum(each.action == "packed" for each in report.references)
     rest = len(report.references) - packed
     parts = [f"packed {number(packed, 'reference')}" + (f", {rest} unchanged" if rest else "")]
-    parts.append(f"{number(report.blobs, 'blob')} ({human_size(report.blob_bytes)})")
+    parts.append(f"{number(report.totals.copied, 'blob')} ({human_size(report.totals.copied_bytes)})")
     if report.kept:
         parts.append(f"{human_size(report.kept)} were there")
-    if report.left_out:
-        parts.append(f"{report.left_out} left out ({human_size(report.left_out_bytes)})")
+    if report.totals.present:
+        parts.append(f"{report.totals.present} left out ({human_size(report.totals.present_bytes)})")
     if split:
         parts.append(f"{len(report.volumes)} volumes")
     return "; ".join(parts)
@@ -118,9 +118,13 @@ def _unpack(args: argparse.Namespace, references: Sequence[str]) -> None:
         lambda progress: unpack(
             args.from_archive, args.to, chosen, references=references, registry=registry, progress=progress
         ),
-        lambda report: [each.pinned for each in report.references],
+        lambda report: [_restored_name(each) for each in report.references],
         _restored,
     )
+
+
+def _restored_name(each: UnpackedReference) -> str:
+    return each.target if "@" in each.target else f"{each.target}@{each.digest}"
 
 
 def _restored(report: UnpackReport) -> str:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
 def described(report: InspectReport) -> list[str]:
     """The report for people: short digests in tables, first lines of long texts; `--json` has it all."""
     head = {
-        "subject": report.subject,
+        "source": report.source,
         "identity": report.identity,
         "digest": report.digest,
         "format": report.format,

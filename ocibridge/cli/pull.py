@@ -13,7 +13,7 @@ from .output import losses
 from .running import perform
 
 if TYPE_CHECKING:
-    from ..operations.reports import PullReport, RewriteReport
+    from ..operations.reports import ConvertReport, PullReport
 
 
 def add(commands: options.Commands[Any]) -> None:
@@ -48,12 +48,13 @@ def run(args: argparse.Namespace) -> None:
     refuse_json(args, args.dest)
     chosen = options.options_of(args, PullOptions)
     registry = options.registry_of(args)
+    tell = None if args.json else losses
     from ..operations.pull import pull
 
     perform(
         args,
-        lambda progress: pull(args.source, args.dest, chosen, on_losses=losses, registry=registry, progress=progress),
-        lambda report: [] if report.path == STANDARD_OUTPUT else [report.reference],
+        lambda progress: pull(args.source, args.dest, chosen, on_losses=tell, registry=registry, progress=progress),
+        lambda report: [] if report.target == STANDARD_OUTPUT else [report.source],
         _summary,
     )
 
@@ -68,9 +69,9 @@ def refuse_json(args: argparse.Namespace, dest: str | None) -> None:
         raise UsageError("the report of --json and the model would both go to standard output", hint="name a file")
 
 
-def target_name(report: PullReport | RewriteReport) -> str:
+def target_name(report: PullReport | ConvertReport) -> str:
     """Return the target, for the summary."""
-    return "standard output" if report.path == STANDARD_OUTPUT else report.path
+    return "standard output" if report.target == STANDARD_OUTPUT else report.target
 
 
 def _summary(report: PullReport) -> str:
@@ -79,14 +80,14 @@ def _summary(report: PullReport) -> str:
     return f"pulled {name}to {target_name(report)} {files(report)}{kept}"
 
 
-def files(report: PullReport | RewriteReport) -> str:
+def files(report: PullReport | ConvertReport) -> str:
     """Return the written files, and what was there before."""
     kind = f"{report.format}, {report.note}" if report.note else report.format
-    count = number(report.files, "file")
+    count = number(report.file_count or 0, "file")
     if report.selected_from is not None:
-        count = f"{report.files} of {number(report.selected_from, 'file')}"
+        count = f"{report.file_count} of {number(report.selected_from, 'file')}"
     changes = report.changes
     counts = ((changes.added, "added"), (changes.updated, "updated"), (changes.kept, "kept"))
     found = ", ".join(f"{count} {word}" for count, word in counts if count)
     new = f" ({found})" if changes.updated or changes.kept else ""
-    return f"({kind}): {count}{new}, {human_size(report.size)}"
+    return f"({kind}): {count}{new}, {human_size(report.size or 0)}"

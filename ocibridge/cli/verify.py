@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
 def _lines(report: VerifyReport) -> list[str]:
     mark = tick()
     return [
-        printable(report.subject),
+        printable(report.source),
         *(f"  {mark} {printable(sentence)}" for sentence in report.proven),
         "verified",
     ]

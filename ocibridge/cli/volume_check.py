@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
 
 def described(report: VolumeCheckReport) -> list[str]:
     """The report for people."""
-    lines = [printable(f"{report.subject} is {report.kind}"), *_predictions(report.runtimes)]
+    lines = [printable(f"{report.source} is {report.kind}"), *_predictions(report.runtimes)]
     shown = report.runtimes
     if report.companion is not None:
         platforms = ", ".join(report.companion.platforms)
@@ -71,7 +71,9 @@ def _predictions(found: list[Prediction]) -> list[str]:
 
 
 def _tree(found: Prediction) -> list[str]:
-    rows = [(human_size(each.size), each.path + (f" -> {each.link}" if each.link else "")) for each in found.files]
+    rows = [
+        (human_size(each.size), each.path + (f" -> {each.symlink}" if each.symlink else "")) for each in found.files
+    ]
     rows += [(human_size(each.size), f"(not read: {each.reason}) {each.digest}") for each in found.unread]
     if not rows:
         return []

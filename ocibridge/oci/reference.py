@@ -160,6 +160,24 @@ def is_repository(name: object) -> bool:
     return isinstance(name, str) and _REPOSITORY.fullmatch(name) is not None
 
 
+def check_tag(text: str) -> None:
+    """Check that a text is a tag.
+
+    Raises:
+        InvalidReference: it is none.
+    """
+    if _TAG.fullmatch(text):
+        return
+    if text.startswith("sha256:"):
+        raise InvalidReference(f"{show(text)} is a digest, not a tag", hint="give a tag, such as v1")
+    if "/" in text:
+        raise InvalidReference(
+            f"{show(text)} is a reference, not a tag",
+            hint="give the tag alone; 'ocibridge copy' brings it to another repository",
+        )
+    _tag(text, text)
+
+
 def has_scheme(text: str) -> bool:
     """Return whether a text begins with the scheme of a reference."""
     return text.startswith(("oci:", "oci-archive:")) or _scheme(text) in _REGISTRY_SCHEMES

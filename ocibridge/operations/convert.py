@@ -23,7 +23,7 @@ from .artifacts import fetch_artifact
 from .options import STANDARD_OUTPUT, ConvertOptions, PullOptions, PushOptions, SelectOptions, TargetOptions
 from .pull import pull
 from .push import push
-from .reports import ConvertReport, PullReport, PushReport, RewriteReport
+from .reports import ConvertReport, PullReport, PushReport
 from .rewrite import rewrite
 from .sources import is_like_reference, other_side, path_or_reference, subject_of
 from .translate import plan_translation, publish_translation
@@ -40,7 +40,7 @@ def convert(
     on_losses: Callable[[Sequence[str]], None] | None = None,
     registry: RegistryOptions | None = None,
     progress: Progress | None = None,
-) -> ConvertReport | PullReport | RewriteReport:
+) -> ConvertReport:
     """Convert a model to another format or artifact, if that can hold it.
 
     From a path to a reference this is a `push`, from a reference to a path a `pull`; between paths, no store is used.
@@ -76,14 +76,14 @@ def convert(
         if isinstance(origin, Reference):
             refuse_options(options.reading, f"{origin} is in a store")
             writing = shared(PullOptions, options)
-            return pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress)
+            return _restored(pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress))
         return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
     refuse_set(options, TargetOptions, f"a target on disk, and {goal} is in a store")
     refuse_options(options.writing, f"{goal} is in a store")
     if not isinstance(origin, Reference):
         refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
         packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
-        return _published(source, push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
+        return _published(push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
     refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
     refuse_options(options.reading, f"{origin} is in a store")
     if options.dialect is None:
@@ -119,10 +119,32 @@ def _as_given(source: str | os.PathLike[str] | Reference) -> str | os.PathLike[s
     return source
 
 
-def _published(source: str | os.PathLike[str] | Reference, done: PushReport, options: PushOptions) -> ConvertReport:
+def _restored(done: PullReport) -> ConvertReport:
     return ConvertReport(
-        source=str(source),
-        source_dialect=None,
+        source=done.source,
+        source_format=done.source_format,
+        source_dialect=done.source_dialect,
+        source_identity=done.source_identity,
+        target=done.target,
+        format=done.format,
+        identity=done.identity,
+        file_count=done.file_count,
+        selected_from=done.selected_from,
+        changes=done.changes,
+        size=done.size,
+        kept=done.kept,
+        note=done.note,
+        losses=done.losses,
+        warnings=done.warnings,
+    )
+
+
+def _published(done: PushReport, options: PushOptions) -> ConvertReport:
+    return ConvertReport(
+        source=done.source,
+        source_format=done.format,
+        source_identity=done.identity,
+        target=done.target,
         reference=done.reference,
         digest=done.digest,
         tag=done.tag,

@@ -116,12 +116,12 @@ def copy_companions(
         except InvalidReference:
             continue  # so long a tag has no companion
         there = copier.source.head(tag + suffix)
-        if there is not None and _belongs(copier.source, there.digest, root.descriptor.digest):
+        if there is not None and belongs(copier.source, there.digest, root.descriptor.digest):
             found.append((kind, copier.copy(there.digest, new.tag)))
     return found
 
 
-def _belongs(source: Store, companion: str, artifact: str) -> bool:
+def belongs(source: Store, companion: str, artifact: str) -> bool:
     """Return whether a companion belongs to an artifact: it refers to it, or all its blobs are the artifact's."""
     try:
         node = fetch_node(source, companion)
@@ -144,11 +144,12 @@ def _report(
     digest = root.descriptor.digest
     return CopyReport(
         source=str(origin.pinned(digest)),
+        target=str(goal if goal.tag else goal.pinned(digest)),
         reference=str(goal.pinned(digest)),
         digest=digest,
         media_type=root.descriptor.media_type,
         tag=goal.tag,
-        **dict(Moves.sum(parts)),
+        moves=Moves.sum(parts),
         referrers=sum(each.referrers for each in parts),
         tags=list(dict.fromkeys(tag for each in parts for tag in each.tags)),
         companions=[

@@ -47,7 +47,7 @@ def inspect(
         warnings = list(store.warnings)
     artifact = fetched.artifact
     return InspectReport(
-        subject=str(found.pinned(fetched.descriptor.digest)),
+        source=str(found.pinned(fetched.descriptor.digest)),
         kind="artifact",
         format=artifact.model.format,
         identity=artifact.model.identity,
@@ -63,7 +63,7 @@ def inspect(
                 size=each.descriptor.size,
                 media_type=each.descriptor.media_type,
                 diff_id=each.diff_id,
-                files=len(each.files),
+                file_count=len(each.files),
             )
             for each in artifact.layers
         ],

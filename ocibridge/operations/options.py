@@ -250,3 +250,16 @@ class CopyOptions(BelongingOptions, TransferOptions):
     """Options of `copy`."""
 
     full: bool = option(False, help="look for every blob, even below what the target has, and repair what is broken")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmOptions(Options):
+    """Options of `rm`."""
+
+    all_tags: bool = option(False, help="delete the manifest itself, and with it every tag that leads to it")
+    companions: bool = option(
+        False,
+        help="delete the companions TAG-image and TAG-ollama, too, and with the manifest the signatures, SBOMs and the "
+        "like that refer to it",
+    )
+    dry_run: bool = option(False, help="say what would be deleted, and delete nothing")

@@ -100,12 +100,15 @@ def pull(
             done = restore(layers, store, sink, concurrency=options.concurrency, progress=progress, wanted=wanted)
         warnings += store.warnings
     return PullReport(
-        reference=pinned,
+        source=pinned,
+        source_format=fetched.artifact.model.format,
+        source_dialect=fetched.artifact.dialect,
+        source_identity=fetched.artifact.model.identity,
+        target=str(dest),
         digest=fetched.descriptor.digest,
         identity=done.identity,
         format=kind,
-        path=str(dest),
-        files=done.files if selection else len(stored.files),
+        file_count=done.files if selection else len(stored.files),
         selected_from=len(fetched.artifact.model.files) if selection else None,
         size=sum(layer.descriptor.size for layer in layers),
         kept=done.kept,

@@ -146,6 +146,8 @@ def push(
             add_tags(store, done.manifest.digest, tags[1:])
         warnings = [*model.warnings, *store.warnings]
     return PushReport(
+        source=str(found),
+        target=str(reference.at(reference.version)),
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
         tag=tags[0],

@@ -40,6 +40,8 @@ class PushReport(JsonReport):
     """Result of `push`."""
 
     schema_id: str = schema_named("push")
+    source: str = Field(description="path, or name, of what was read")
+    target: str = Field(description="reference of what was written, with its tag")
     reference: str = Field(description="pinned reference, …@sha256:…")
     digest: Digest = Field(description="digest of the manifest")
     tag: str = Field(description="first of its tags")
@@ -88,12 +90,15 @@ class PullReport(JsonReport):
     """Result of `pull`."""
 
     schema_id: str = schema_named("pull")
-    reference: str = Field(description="pinned reference of what was pulled")
-    digest: Digest
+    source: str = Field(description="pinned reference of what was read")
+    source_format: str | None = Field(description="format of the model, as recorded")
+    source_dialect: str
+    source_identity: str | None = Field(description="as recorded")
+    digest: Digest = Field(description="digest of the manifest")
+    target: str = Field(description="path, or name, of what was written")
     identity: str | None = Field(description="identity of what was written, proven from its bytes")
     format: str = Field(description="format written")
-    path: str
-    files: int
+    file_count: int
     selected_from: int | None = Field(
         None, description="number of files of the model, where --include and --exclude selected some of them"
     )
@@ -119,6 +124,7 @@ class PrepareReport(JsonReport):
 
     schema_id: str = schema_named("volume-prepare")
     source: str = Field(description="pinned reference of the artifact")
+    target: str = Field(description="reference of the image, with its tag")
     reference: str = Field(description="pinned reference of the image: what a pod mounts")
     digest: Digest = Field(description="digest of the index")
     tag: str
@@ -128,18 +134,30 @@ class PrepareReport(JsonReport):
 
 
 class ConvertReport(JsonReport):
-    """Result of `convert`."""
+    """Result of `convert`. What only one of artifacts and files on disk has is null, or empty, for the other."""
 
     schema_id: str = schema_named("convert")
-    source: str = Field(description="pinned reference, or path, of what was read")
-    source_dialect: str | None = Field(description="null if the source was a path")
-    reference: str = Field(description="pinned reference of what was written")
-    digest: Digest = Field(description="digest of the manifest written")
-    tag: str | None
-    dialect: str
-    identity: str | None = Field(description="as recorded; `verify` proves it")
-    format: str | None = Field(description="format of the model, as recorded")
-    layers: list[PushedLayer]
+    source: str = Field(description="path, or pinned reference, of what was read")
+    source_format: str | None = Field(description="format of the model that was read, as recorded in an artifact")
+    source_dialect: str | None = Field(None, description="dialect of an artifact that was read")
+    source_identity: str | None = Field(description="as recorded; `verify` proves it")
+    target: str = Field(description="path of what was written, or its reference with its tag")
+    format: str | None = Field(description="format of the model that was written, as recorded in an artifact")
+    identity: str | None = Field(description="identity of what was written: proven from its bytes on disk, or recorded")
+    reference: str | None = Field(None, description="pinned reference of an artifact that was written")
+    digest: Digest | None = Field(None, description="digest of its manifest")
+    tag: str | None = Field(None, description="its tag")
+    dialect: str | None = Field(None, description="its dialect")
+    layers: list[PushedLayer] = Field([], description="its layers")
+    file_count: int | None = Field(None, description="number of files of a model that was written to disk")
+    selected_from: int | None = Field(
+        None, description="number of files of the model, where --include and --exclude selected some of them"
+    )
+    size: int | None = Field(None, description="bytes of these files, or of the layers from which they were written")
+    kept: int = Field(0, description="bytes that an interrupted run had left and that were not fetched again")
+    changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
+    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
+    losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]
 
 
@@ -151,44 +169,20 @@ class CopiedCompanion(Report):
     digest: Digest = Field(description="digest of its manifest")
 
 
-class Copied(JsonReport):
-    """Counts of a copy."""
+class CopyReport(JsonReport):
+    """Result of `copy`."""
 
+    schema_id: str = schema_named("copy")
     source: str = Field(description="pinned reference of what was copied")
+    target: str = Field(description="reference of the copy, with its tag where it has one")
     reference: str = Field(description="pinned reference of the copy")
     digest: Digest = Field(description="digest of the manifest or index, the same on both sides")
     media_type: str = Field(description="its media type")
     tag: str | None = Field(description="its tag at the target")
-
-
-class CopyReport(Moves, Copied):
-    """Result of `copy`."""
-
-    schema_id: str = schema_named("copy")
+    moves: Moves = Field(description="blobs and manifests, with those of referrers and companions")
     referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
     tags: list[str] = Field(description="tags that lead to something of it at the target")
     companions: list[CopiedCompanion] = Field([], description="copied companions")
-    warnings: list[str]
-
-
-class RewriteReport(JsonReport):
-    """Result of `convert` from a path to a path."""
-
-    schema_id: str = schema_named("rewrite")
-    source: str
-    source_format: str
-    source_identity: str | None
-    path: str
-    format: str = Field(description="format written")
-    identity: str | None = Field(description="identity of what was written, proven from its bytes")
-    files: int
-    selected_from: int | None = Field(
-        None, description="number of files of the model, where --include and --exclude selected some of them"
-    )
-    size: int = Field(description="bytes of all files")
-    changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
-    note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
-    losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]
 
 
@@ -196,14 +190,63 @@ class VerifyReport(JsonReport):
     """Result of `verify`; there is one only where everything held."""
 
     schema_id: str = schema_named("verify")
-    subject: str
+    source: str = Field(description="path, or pinned reference, of what was read")
     identity: str | None
     digest: Digest | None = None
-    files: int
+    file_count: int
     size: int = Field(description="bytes read and checked")
-    linked: int = Field(0, description="files that are only linked, and were not checked")
+    linked_count: int = Field(0, description="files that are only linked, and were not checked")
     proven: list[str] = Field(description="one sentence per statement that now holds")
     warnings: list[str] = Field([])
+
+
+class TagsReport(JsonReport):
+    """Result of `tags`."""
+
+    schema_id: str = schema_named("tags")
+    source: str = Field(description="the repository, layout or archive")
+    tags: list[str]
+    warnings: list[str]
+
+
+class LsReport(JsonReport):
+    """Result of `ls`."""
+
+    schema_id: str = schema_named("ls")
+    source: str = Field(description="host of the registry")
+    repositories: list[str]
+    warnings: list[str]
+
+
+class TagReport(JsonReport):
+    """Result of `tag`."""
+
+    schema_id: str = schema_named("tag")
+    source: str = Field(description="pinned reference")
+    digest: Digest = Field(description="digest of the manifest or index")
+    tags: list[str] = Field(description="the new tags")
+    warnings: list[str]
+
+
+class RemovedReport(Report):
+    """Something that was deleted."""
+
+    kind: Literal["tag", "manifest"]
+    reference: str = Field(description="pinned reference")
+    digest: Digest = Field(description="digest of the manifest or index")
+    tag: str | None = Field(None, description="the tag, where a tag alone was deleted")
+    tags: list[str] = Field(description="the tags that are gone")
+
+
+class RmReport(JsonReport):
+    """Result of `rm`."""
+
+    schema_id: str = schema_named("rm")
+    target: str = Field(description="reference as it was given")
+    digest: Digest = Field(description="digest of the manifest or index")
+    dry_run: bool = Field(description="whether nothing was deleted")
+    removed: list[RemovedReport] = Field(description="what was deleted, or would be, in this order")
+    warnings: list[str]
 
 
 class LoginReport(JsonReport):
@@ -241,7 +284,7 @@ class LayerReport(Report):
     size: int = Field(description="bytes")
     media_type: str
     diff_id: str | None
-    files: int = Field(description="files that the manifest lists for it; 0 where it does not say")
+    file_count: int = Field(description="files that the manifest lists for it; 0 where it does not say")
 
 
 class InfoReport(Report):
@@ -270,7 +313,7 @@ class InspectReport(JsonReport):
     """Result of `inspect`. `digest`, `dialect`, `layers` and `annotations` are those of an artifact only."""
 
     schema_id: str = schema_named("inspect")
-    subject: str = Field(description="the path, or the pinned reference")
+    source: str = Field(description="path, or pinned reference, of what was read")
     kind: Literal["path", "artifact"]
     format: str | None
     identity: str | None = Field(description="as recorded; `verify` proves it")
@@ -303,10 +346,10 @@ def file_report(file: FileEntry | ModelFile, *, linked: bool = False) -> FileRep
     )
 
 
-def path_report(subject: str, model: Model) -> InspectReport:
+def path_report(source: str, model: Model) -> InspectReport:
     """A model on disk as a report."""
     return InspectReport(
-        subject=subject,
+        source=source,
         kind="path",
         format=model.format,
         identity=model.identity,

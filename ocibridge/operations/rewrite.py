@@ -16,7 +16,7 @@ from ..model import FileEntry, Model
 from ..transfer import Progress, write_model
 from .existing import changes_of
 from .options import ConvertOptions
-from .reports import RewriteReport
+from .reports import ConvertReport
 from .selection import Selection
 from .sources import open_source, source_of
 from .targets import folders_above, sink_for
@@ -33,7 +33,7 @@ def rewrite(
     on_losses: Callable[[Sequence[str]], None] | None = None,
     registry: RegistryOptions | None = None,
     progress: Progress | None = None,
-) -> RewriteReport:
+) -> ConvertReport:
     """Write a model on disk in another format; see `convert`, which calls this.
 
     Args:
@@ -57,14 +57,14 @@ def rewrite(
             if sink.losses and on_losses:
                 on_losses(sink.losses)
             identity = write_model(model, sink, concurrency=options.concurrency, progress=progress)
-    return RewriteReport(
+    return ConvertReport(
         source=str(source),
         source_format=whole.format,
         source_identity=whole.identity,
-        path=str(dest),
+        target=str(dest),
         format=kind,
         identity=identity,
-        files=len(model.files),
+        file_count=len(model.files),
         selected_from=len(whole.files) if selection else None,
         size=sum(file.size for file in model.files),
         note=sink.note,

@@ -96,7 +96,10 @@ def publish_translation(
     artifact, wanted = fetched.artifact, dialect_named(dialect).name
     return ConvertReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
+        source_format=artifact.model.format,
         source_dialect=artifact.dialect,
+        source_identity=artifact.model.identity,
+        target=str(goal.at(goal.version)),
         reference=str(goal.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
         tag=goal.version,

@@ -63,7 +63,7 @@ def verify(
     return _verify_artifact(found, registry, options.concurrency, progress)
 
 
-def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport:
+def _verify_source(source: str, model: Model, workers: Workers) -> VerifyReport:
     size = sum(file.size for file in model.files)
     workers.progress.plan("verifying", len(model.files), size)
 
@@ -80,12 +80,12 @@ def _verify_source(subject: str, model: Model, workers: Workers) -> VerifyReport
     if model.identity:
         proven.append(f"the identity is {model.identity}")
     return VerifyReport(
-        subject=subject,
+        source=source,
         identity=model.identity,
-        files=len(model.files),
+        file_count=len(model.files),
         size=size,
         proven=proven,
-        linked=len(model.linked),
+        linked_count=len(model.linked),
         warnings=[*model.warnings, *_unproven(model)],
     )
 
@@ -126,10 +126,10 @@ def _verify_artifact(
     if identity:
         proven.append(f"the identity is {identity}: every row of its own manifest matches the bytes of the layers")
     return VerifyReport(
-        subject=str(reference.pinned(fetched.descriptor.digest)),
+        source=str(reference.pinned(fetched.descriptor.digest)),
         identity=identity,
         digest=fetched.descriptor.digest,
-        files=len(sink.hashes),
+        file_count=len(sink.hashes),
         size=size,
         proven=proven,
         warnings=warnings,
@@ -150,10 +150,10 @@ def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyR
             _check_diff_id(layer)
         proof = form.prove(fetched.artifact.model, blobs, store.limits)
     return VerifyReport(
-        subject=str(found.pinned(fetched.descriptor.digest)),
+        source=str(found.pinned(fetched.descriptor.digest)),
         identity=proof.identity,
         digest=fetched.descriptor.digest,
-        files=proof.files,
+        file_count=proof.files,
         size=proof.size,
         proven=[f"the manifest has the digest {fetched.descriptor.digest}", *proof.proven],
         warnings=list(proof.warnings),

@@ -82,7 +82,7 @@ def volume_check(
     if related.stale:
         warnings.append(f"{named.name}:{related.stale} is the image of another version of this artifact")
     return VolumeCheckReport(
-        subject=str(named.pinned(top.descriptor.digest)),
+        source=str(named.pinned(top.descriptor.digest)),
         kind=kind,
         ok=all(each.ok for each in predictions),
         runtimes=predictions,

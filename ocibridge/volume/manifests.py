@@ -83,7 +83,7 @@ def volume_manifest(
         )
     head = "".join(f"# {line}\n" for line in (f"the model {model.artifact}", *notes))
     return VolumeManifestReport(
-        subject=model.artifact,
+        source=model.artifact,
         image=model.image,
         kind=options.kind,
         documents=[found],

@@ -116,7 +116,7 @@ def _image(documents: Documents, top: ManifestOrIndex, runtime: Runtime, seen: V
             path=path,
             size=node.entry.size,
             sha256=node.entry.sha256,
-            link=node.entry.link if node.entry.kind == "link" else None,
+            symlink=node.entry.link if node.entry.kind == "link" else None,
         )
         for path, node in sorted(overlay.nodes.items())
     ]

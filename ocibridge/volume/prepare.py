@@ -132,6 +132,7 @@ def prepare_into(
     image = done.image
     return PrepareReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
+        target=str(place.at(place.version)),
         reference=str(place.pinned(image.descriptor.digest)),
         digest=image.descriptor.digest,
         tag=place.version,

@@ -20,7 +20,7 @@ class MountedFile(Report):
     path: str = Field(description="path below the mount path")
     size: int = Field(description="bytes")
     sha256: str | None = Field(None, description="null unless it is listed or was read")
-    link: str | None = Field(None, description="target of a symbolic link")
+    symlink: str | None = Field(None, description="target of a symbolic link")
 
 
 class UnreadLayer(Report):
@@ -69,7 +69,7 @@ class VolumeCheckReport(JsonReport):
     """Result of `volume check`."""
 
     schema_id: str = schema_named("volume-check")
-    subject: str = Field(description="pinned reference")
+    source: str = Field(description="pinned reference of what was looked at")
     kind: str = Field(description="kind of the artifact, in a few words")
     ok: bool = Field(description="whether a pod that names it sees the model, with each of the runtimes")
     runtimes: list[Prediction]
@@ -81,7 +81,7 @@ class VolumeManifestReport(JsonReport):
     """Result of `volume manifest`."""
 
     schema_id: str = schema_named("volume-manifest")
-    subject: str = Field(description="pinned reference of the artifact")
+    source: str = Field(description="pinned reference of the artifact")
     image: str = Field(description="pinned reference that the pods name")
     kind: Kind
     documents: list[dict[str, Any]]

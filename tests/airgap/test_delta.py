@@ -74,12 +74,12 @@ class TestDelta:
             (references[0], "unchanged"),
             (references[1], "packed"),
         ]
-        assert (report.blobs, report.blob_bytes, report.left_out) == (1, 3, 2)
-        assert report.left_out_bytes > len(BIG)
+        assert (report.totals.copied, report.totals.copied_bytes, report.totals.present) == (1, 3, 2)
+        assert report.totals.present_bytes > len(BIG)
         assert two.path("d.tar").stat().st_size < 10_000
         assert list(ArchiveStore(two.path("d.tar")).tags()) == [references[1]]
         restored = unpack(two.path("d.tar"), two.place, UnpackOptions(inventory=first))
-        assert (restored.expected, restored.totals.copied) == (2, 1)
+        assert (restored.expected_count, restored.totals.copied) == (2, 1)
         two.assert_same("a", "v2")
         assert first.read_bytes() == two.path("second.json").read_bytes()
 
@@ -87,13 +87,13 @@ class TestDelta:
         report = pack(
             [two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first, inventory=two.path("second.json"))
         )
-        assert (report.blobs, report.manifests, report.left_out) == (0, 0, 0)
+        assert (report.totals.copied, report.totals.manifests, report.totals.present) == (0, 0, 0)
         assert unpack(two.path("d.tar"), two.place).references == []
         assert first.read_bytes() == two.path("second.json").read_bytes()
 
     def test_a_tag_that_was_moved(self, two: Two, first: Path) -> None:
         new = two.put("a", "v1", BIG, b"moved")
-        assert pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first)).blobs == 1
+        assert pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first)).totals.copied == 1
         unpack(two.path("d.tar"), two.place)
         assert two.there("a")["v1"] == new.digest
         two.assert_same("a", "v1")
@@ -105,7 +105,7 @@ class TestDelta:
         signed = put(two.source, f"{two.repository}/a", None, [b"signature"], subject=subject, artifact_type=SIGNATURE)
         report = pack([two.ref("a", "v1")], two.path("d.tar"), PackOptions(since=first))
         assert [each.action for each in report.references] == ["packed"]
-        assert (report.blobs, report.blob_bytes) == (1, len(b"signature"))
+        assert (report.totals.copied, report.totals.copied_bytes) == (1, len(b"signature"))
         unpack(two.path("d.tar"), two.place)
         two.assert_same("a", signed.digest)
 
@@ -137,7 +137,7 @@ class TestDelta:
         two.put("b", "v1", BIG, b"new")
         pack([two.ref("b", "v1")], two.path("d.tar"), PackOptions(since=first))
         report = unpack(two.path("d.tar"), place)
-        assert (report.expected, report.totals.copied) == (2, 1)
+        assert (report.expected_count, report.totals.copied) == (2, 1)
         assert LayoutStore(tmp_path / "layout").tags() == [two.ref("a", "v1"), two.ref("b", "v1")]
 
     def test_a_target_that_lacks_something(self, two: Two, target: RegistryServer, first: Path) -> None:
@@ -179,7 +179,7 @@ class TestDelta:
             following = two.path(f"{number}.json")
             references = [two.ref("a", f"v{each}") for each in range(1, number + 1)]
             report = pack(references, two.path(f"{number}.tar"), PackOptions(since=inventory, inventory=following))
-            assert report.blobs == 1
+            assert report.totals.copied == 1
             unpack(two.path(f"{number}.tar"), two.place)
             inventory = following
         assert two.there("a").keys() == {"v1", "v2", "v3", "v4"}

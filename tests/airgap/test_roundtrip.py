@@ -105,7 +105,7 @@ class TestRoundTrip:
         assert {each.name: each.digest for each in unpacked.references} == {
             each.name: each.digest for each in packed.references
         }
-        assert [each.reference for each in unpacked.references] == [
+        assert [each.target for each in unpacked.references] == [
             each.name.replace(rich.host, f"{target.host}/{prefix[:-1]}") for each in unpacked.references
         ]
         assert (packed.warnings, unpacked.warnings) == ([], [])
@@ -114,10 +114,10 @@ class TestRoundTrip:
         report = pack(rich.references, f"oci-archive:{archive}")
         with tarfile.open(archive) as tar:
             sizes = {member.name.rpartition("/")[2]: member.size for member in tar if member.name.startswith("blobs/")}
-        assert len(sizes) == report.blobs + report.manifests
+        assert len(sizes) == report.totals.copied + report.totals.manifests
         assert {each.digest[7:] for each in report.references} <= sizes.keys()
         assert [each.name for each in report.references] == names(archive)
-        assert (report.left_out, report.inventory) == (0, None)
+        assert (report.totals.present, report.inventory) == (0, None)
         assert [(each.path, each.size, each.digest) for each in report.volumes] == [
             (str(archive), archive.stat().st_size, None)
         ]
@@ -139,7 +139,7 @@ class TestRoundTrip:
         since = len(requests(source.log()))
         report = pack(rich.references, archive)
         fetched = [path.rpartition("/")[2] for method, path, _ in lines(source, since) if "/blobs/sha256:" in path]
-        assert len(fetched) == len(set(fetched)) == report.blobs
+        assert len(fetched) == len(set(fetched)) == report.totals.copied
 
     def test_again_moves_nothing(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         pack(rich.references, archive)
@@ -185,12 +185,12 @@ class TestRoundTrip:
 
     def test_without_what_belongs_to_it(self, rich: Rich, archive: Path) -> None:
         report = pack(rich.references[:1], archive, PackOptions(referrers=False, digest_tags=False))
-        assert [(each.name, each.manifests) for each in report.references] == [(rich.references[0], 1)]
+        assert [(each.name, each.manifest_count) for each in report.references] == [(rich.references[0], 1)]
 
     def test_chosen_platforms(self, rich: Rich, archive: Path) -> None:
         report = pack(rich.references[2:], archive, PackOptions(platforms=["linux/amd64"], referrers=False))
         (only,) = report.references
-        assert (only.digest, only.manifests) == (rich.index.digest, 2)
+        assert (only.digest, only.manifest_count) == (rich.index.digest, 2)
 
     def test_a_digest(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
         reference = f"{rich.host}/{rich.a}@{rich.one.digest}"
@@ -222,7 +222,7 @@ class TestRoundTrip:
 
         report = pack(rich.references, archive, PackOptions(volume_size=64 * 1024), progress=Seen())
         assert list(phases) == ["reading", "packing"]
-        assert done["packing"] == phases["packing"] > report.blob_bytes
+        assert done["packing"] == phases["packing"] > report.totals.copied_bytes
         phases.clear()
         unpack(archive, f"{target.host}/progress", progress=Seen())
         assert list(phases) == ["verifying", "unpacking"]
@@ -237,7 +237,7 @@ class TestPlaces:
         assert layout.tags() == names(archive)
         assert layout.resolve(rich.references[0]).digest == rich.one.digest
         assert [each.digest for each in layout.referrers(rich.one.digest)] == [rich.signature.digest]
-        assert {each.reference for each in report.references} == set(names(archive))
+        assert {each.target for each in report.references} == set(names(archive))
         assert unpack(archive, f"oci:{tmp_path / 'layout'}").totals.copied == 0
 
     def test_strip(self, rich: Rich, target: RegistryServer, archive: Path) -> None:
@@ -298,7 +298,7 @@ class TestPlaces:
         with pytest.raises(UsageError, match="names no repository"):
             unpack(archive, target.host)
         report = unpack(archive, f"{target.host}/{repository}")
-        assert [each.reference for each in report.references] == [f"{target.host}/{repository}:v1"]
+        assert [each.target for each in report.references] == [f"{target.host}/{repository}:v1"]
         with store(target.host, repository) as there:
             model.assert_in(there, "v1")
 

@@ -34,7 +34,7 @@ def test_commands_take_a_registry_with_a_scheme(
     pinned = pushed.out.strip()
     assert pinned.startswith(f"{place}@sha256:")
     assert list(tmp_path.iterdir()) == []
-    assert json.loads(run("inspect", f"{scheme}{place}:v1", "--json").out)["subject"] == pinned
+    assert json.loads(run("inspect", f"{scheme}{place}:v1", "--json").out)["source"] == pinned
     assert run("verify", f"{scheme}{pinned}", "-q").status == 0
     copied = run("copy", f"{scheme}{place}:v1", f"{scheme}{place}/copy", "-q")
     assert (copied.status, copied.out.partition("@")[0]) == (0, f"{place}/copy")

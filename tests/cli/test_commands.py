@@ -87,7 +87,8 @@ def test_the_summary_counts_each_blob_once() -> None:
         return PushedLayer.model_validate({"digest": digest, "size": 1024, "media_type": "x/y", "action": action})
 
     report = PushReport(
-        reference="r@sha256:x", digest=DIGEST, tag="v1", tags=["v1", "v2"], identity=None, format="folder",
+        source="x", target="r:v1", reference="r@sha256:x", digest=DIGEST, tag="v1", tags=["v1", "v2"], identity=None,
+        format="folder",
         layers=[layer(DIGEST, "mounted"), layer(DIGEST, "mounted"), layer(OTHER, "uploaded")], warnings=[],
     )  # fmt: skip
     assert summary(report) == "pushed folder as r:v1,v2: 1 layer uploaded (1.0 KiB), 1 mounted (1.0 KiB)"
@@ -95,7 +96,8 @@ def test_the_summary_counts_each_blob_once() -> None:
 
 def test_warnings_are_lines_on_standard_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     report = PullReport(
-        reference="r", digest=DIGEST, identity=None, format="folder", path="d", files=1, size=2,
+        source="r", source_format="folder", source_dialect="cnai", source_identity=None, digest=DIGEST,
+        target="d", format="folder", identity=None, file_count=1, size=2,
         warnings=["first\nof two", "second"],
     )  # fmt: skip
     monkeypatch.setattr("ocibridge.operations.pull.pull", lambda *_, **__: report)
@@ -109,7 +111,7 @@ def test_warnings_are_lines_on_standard_error(run: Run, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "✓"), ("ascii", "ok")])
 def test_verify_says_what_is_proven(run: Run, monkeypatch: pytest.MonkeyPatch, encoding: str, mark: str) -> None:
-    report = VerifyReport(subject="x", identity=None, files=1, size=1, proven=["it is good"])
+    report = VerifyReport(source="x", identity=None, file_count=1, size=1, proven=["it is good"])
     monkeypatch.setattr("ocibridge.operations.verify.verify", lambda *_, **__: report)
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
@@ -126,13 +128,13 @@ def test_verify_a_path(run: Run, carton: Path) -> None:
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     report = InspectReport(
-        subject="x", kind="artifact", format=None, identity=None, origin={},
+        source="x", kind="artifact", format=None, identity=None, origin={},
         info=InfoReport(title="\x1b]0;owned\x07", description="one\ntwo", authors=["a", "b"]),
         files=[FileReport(path="w.bin", role="weight", size=None, sha256=None, symlink=None)],
         annotations={"k\x1b": "v", "same": "a, b"},
     )  # fmt: skip
     assert described(report) == [
-        "subject  x",
+        "source  x",
         "",
         "metadata",
         r"  title        \x1b]0;owned\x07",

@@ -47,13 +47,13 @@ def test_as_json(run: Run, layout: LayoutStore, tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (0, "")
     report = json.loads(outcome.out)
     assert report.keys() == schema("copy")["properties"].keys()
-    assert (report["tag"], report["copied"], report["referrers"], len(report["tags"])) == ("v2", 4, 1, 2)
+    assert (report["tag"], report["moves"]["copied"], report["referrers"], len(report["tags"])) == ("v2", 4, 1, 2)
 
 
 def test_what_can_be_left_out(run: Run, layout: LayoutStore, tmp_path: Path) -> None:
     outcome = run("copy", f"{layout.name}:v1", f"oci:{tmp_path / 'b'}", "--no-referrers", "--no-digest-tags", "--json")
     report = json.loads(outcome.out)
-    assert (report["referrers"], report["tags"], report["manifests"]) == (0, ["v1"], 1)
+    assert (report["referrers"], report["tags"], report["moves"]["manifests"]) == (0, ["v1"], 1)
     sample(b"model").push(layout, "v2")
     sample(b"model").push(layout, "v2-ollama")
     for arguments, tags in (((), ["v2", "v2-ollama"]), (("--no-companions",), ["v2"])):
@@ -68,8 +68,8 @@ def test_a_full_check_repairs(run: Run, layout: LayoutStore, tmp_path: Path) -> 
     blob = sample(b"model").blobs[1][0]
     lost = tmp_path / "b/blobs/sha256" / blob.digest[7:]
     lost.unlink()
-    assert json.loads(run(*arguments).out)["copied"] == 0
-    assert json.loads(run(*arguments, "--full").out)["copied"] == 1
+    assert json.loads(run(*arguments).out)["moves"]["copied"] == 0
+    assert json.loads(run(*arguments, "--full").out)["moves"]["copied"] == 1
     assert lost.exists()
 
 

@@ -50,9 +50,9 @@ def test_what_is_there_is_read(scheme: str, version: str, place: str, tmp_path: 
     pushed = ocibridge.push(DIGITS, f"{place}:v1")
     given = scheme + place + version.replace("DIGEST", pushed.digest)
     assert ocibridge.pull(given, tmp_path / "digits.carton").identity == IDENTITY
-    assert ocibridge.inspect(given).subject == f"{place}@{pushed.digest}"
+    assert ocibridge.inspect(given).source == f"{place}@{pushed.digest}"
     assert ocibridge.verify(given).identity == IDENTITY
-    assert ocibridge.volume_check(given).subject == f"{place}@{pushed.digest}"
+    assert ocibridge.volume_check(given).source == f"{place}@{pushed.digest}"
 
 
 def test_a_copy_has_it_on_both_sides(scheme: str, place: str) -> None:

@@ -40,7 +40,7 @@ def hooks(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("target", ["x.carton", "x"])
 def test_anything_becomes_a_carton_with_a_runner(target: str, folder: Path, tmp_path: Path) -> None:
     made = ocibridge.convert(folder, tmp_path / target, ocibridge.ConvertOptions(as_format="carton", writing=RUNNER))
-    assert isinstance(made, ocibridge.RewriteReport)
+    assert isinstance(made, ocibridge.ConvertReport)
     assert (made.identity or "").startswith("carton:")
     assert ocibridge.verify(tmp_path / target).identity == made.identity
     files = {file.path: file.sha256 for file in ocibridge.inspect(tmp_path / target).files}
@@ -60,7 +60,7 @@ def test_a_carton_becomes_an_mlarchive_with_hooks(carton: Callable[[str], Path],
     made = ocibridge.convert(
         carton("digits.carton"), target, ocibridge.ConvertOptions(writing={"hooks": hooks}), on_losses=told.extend
     )
-    assert isinstance(made, ocibridge.RewriteReport)
+    assert isinstance(made, ocibridge.ConvertReport)
     assert told == made.losses
     with zipfile.ZipFile(target) as archive:
         assert {"manifest.json", "hooks/load.py", "hooks/predict.py"} <= set(archive.namelist())
@@ -86,7 +86,7 @@ def test_from_an_artifact_to_a_box_and_from_a_box_to_an_artifact(carton: Callabl
     pushed = ocibridge.convert(carton("digits.carton"), layout)
     assert isinstance(pushed, ocibridge.ConvertReport)
     pulled = ocibridge.convert(layout, tmp_path / "back.carton")
-    assert isinstance(pulled, ocibridge.PullReport)
+    assert isinstance(pulled, ocibridge.ConvertReport)
     assert (pushed.identity, pulled.identity) == (IDENTITY, IDENTITY)
     again = ocibridge.convert(
         tmp_path / "back.carton", tmp_path / "again.carton", ocibridge.ConvertOptions(writing={"zip_method": "zstd"})
@@ -134,5 +134,5 @@ def test_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_fixture_archives_as_folders(tmp_path: Path) -> None:
     made = ocibridge.convert(FIXTURES / "digits.mlarchive", tmp_path / "out")
-    assert isinstance(made, ocibridge.RewriteReport)
+    assert isinstance(made, ocibridge.ConvertReport)
     assert made.identity == made.source_identity

@@ -63,7 +63,7 @@ def test_the_real_client_loads_a_thin_carton_from_the_registry(
 ) -> None:
     if everything:
         monkeypatch.setattr(settings, "THIN_FILE", 0)
-    raw = translate(raw, raw, ocibridge.ConvertOptions(dialect=dialect)).reference
+    raw = translate(raw, raw, ocibridge.ConvertOptions(dialect=dialect)).target
     thin = tmp_path / "thin.carton"
     report = ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True))
     assert (report.identity, report.format) == (IDENTITY, "carton")
@@ -89,7 +89,7 @@ def test_a_thin_carton_comes_back_whole(
     assert linked == (["model/model.pt"] if limit else [path for path in files if path not in STAYS])
     assert files["model/model.pt"].sha256 == MODEL_PT
     checked = ocibridge.verify(thin)
-    assert (checked.linked, checked.files) == (len(linked), len(files) - len(linked))
+    assert (checked.linked_count, checked.file_count) == (len(linked), len(files) - len(linked))
     assert "nothing is proven" in checked.warnings[-1]
     with pytest.raises(ocibridge.FormatError, match="--fetch-links"):
         ocibridge.convert(thin, tmp_path / "whole.carton")
@@ -179,7 +179,7 @@ def test_an_odd_manifest_is_the_one_blob_that_is_read(odd: str, tmp_path: Path) 
             blob.unlink()
     report = ocibridge.verify(target, ocibridge.VerifyOptions(manifest_only=True))
     assert report.identity == pushed.identity
-    assert (report.files, report.size) == (4, len(manifest))
+    assert (report.file_count, report.size) == (4, len(manifest))
     assert ["stray.txt" in warning for warning in report.warnings] == [True]
 
 
@@ -285,7 +285,7 @@ def test_a_whole_carton_through_the_draft(carton: Callable[[str], Path], tmp_pat
     place = f"oci:{tmp_path / 'layout'}"
     ocibridge.push(carton("digits.carton"), f"{place}:v1", ocibridge.PushOptions(exact=True))
     there = translate(f"{place}:v1", f"{place}:v2", ocibridge.ConvertOptions(dialect="draft"))
-    ocibridge.pull(there.reference, tmp_path / "back.carton")
+    ocibridge.pull(there.target, tmp_path / "back.carton")
     assert (tmp_path / "back.carton").read_bytes() == carton("digits.carton").read_bytes()
 
 

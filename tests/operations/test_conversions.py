@@ -67,7 +67,7 @@ def cell(source: str, target: str, number: int) -> str:
         assert not os.path.lexists(direct)
         return "refused"
     converted = ocibridge.convert(source, direct)
-    assert isinstance(converted, ocibridge.RewriteReport)
+    assert isinstance(converted, ocibridge.ConvertReport)
     assert (converted.format, converted.note) == (pulled.format, pulled.note)
     assert len(converted.losses) == len(pulled.losses)
     if pushed.identity and pulled.identity == pushed.identity:

@@ -64,10 +64,10 @@ def test_there_and_back_in_one_repository(
         ocibridge.PushOptions(dialect=other, compress=compress),
     )
     assert there.digest == direct.digest
-    back = translate(there.reference, f"{place}:back", ocibridge.ConvertOptions(dialect=one))
+    back = translate(there.target, f"{place}:back", ocibridge.ConvertOptions(dialect=one))
     assert back.digest == pushed.digest
-    assert ocibridge.inspect(there.reference).dialect == other
-    assert ocibridge.verify(there.reference).identity == IDENTITY
+    assert ocibridge.inspect(there.target).dialect == other
+    assert ocibridge.verify(there.target).identity == IDENTITY
     assert ocibridge.pull(f"{place}:{other}", tmp_path / "back").identity == IDENTITY
     assert (tmp_path / "back" / "model" / "assets" / "labels.txt").is_symlink()
 
@@ -82,7 +82,7 @@ def test_another_repository_of_the_host_mounts(
     assert actions(there) == {"mounted"}
     assert digests(there) == digests(pushed)
     assert not any(layer.media_type.endswith(".v1") for layer in there.layers)
-    back = translate(there.reference, source.replace(":v1", ":back"), ocibridge.ConvertOptions(dialect="cnai"))
+    back = translate(there.target, source.replace(":v1", ":back"), ocibridge.ConvertOptions(dialect="cnai"))
     assert back.digest == pushed.digest
 
 
@@ -99,11 +99,11 @@ def test_another_store_is_copied_once(
     there = translate(source, f"{kind}:{tmp_path / 'there'}:v1", ocibridge.ConvertOptions(dialect="draft"))
     assert actions(there) == {"uploaded"}
     assert digests(there) == digests(pushed)
-    assert ocibridge.verify(there.reference).identity == IDENTITY
+    assert ocibridge.verify(there.target).identity == IDENTITY
     # The same archive or folder again, and from there into another repository.
-    again = translate(there.reference, f"{kind}:{tmp_path / 'there'}:v2", ocibridge.ConvertOptions(dialect="modelpack"))
+    again = translate(there.target, f"{kind}:{tmp_path / 'there'}:v2", ocibridge.ConvertOptions(dialect="modelpack"))
     assert actions(again) == {"skipped"}
-    back = translate(again.reference, f"{registry.host}/{repository}-back:v1", ocibridge.ConvertOptions(dialect="cnai"))
+    back = translate(again.target, f"{registry.host}/{repository}-back:v1", ocibridge.ConvertOptions(dialect="cnai"))
     assert (actions(back), back.digest) == ({"uploaded"}, pushed.digest)
 
 
@@ -129,7 +129,7 @@ def test_raw_layers_become_tar_layers_of_the_draft(
     )
     assert there.digest == direct.digest
     assert there.identity == IDENTITY
-    assert ocibridge.pull(there.reference, tmp_path / "back.carton").identity == IDENTITY
+    assert ocibridge.pull(there.target, tmp_path / "back.carton").identity == IDENTITY
 
 
 def test_what_no_dialect_can_say_is_one_sentence(carton: Callable[[str], Path], tmp_path: Path) -> None:

@@ -41,22 +41,27 @@ def test_from_registry_to_registry(
     report = ocibridge.copy(f"{source}:v1", target, registry=LOGIN)
     assert report.source == f"{source}@{pushed.digest}"
     assert report.reference == f"{target}@{pushed.digest}"
-    assert (report.tag, report.tags, report.manifests) == ("v1", ["v1"], 1)
+    assert (report.tag, report.tags, report.moves.manifests) == ("v1", ["v1"], 1)
     layers = {layer.digest: layer.size for layer in pushed.layers}
-    assert report.copied == len(layers) + 1  # and the config
-    assert report.copied_bytes > sum(layers.values())
+    assert report.moves.copied == len(layers) + 1  # and the config
+    assert report.moves.copied_bytes > sum(layers.values())
     same(source, target, "v1", LOGIN)
     pulled = ocibridge.pull(f"{target}:v1", tmp_path / "digits.carton", registry=LOGIN)
     assert pulled.identity == pushed.identity
     again = ocibridge.copy(f"{source}:v1", target, registry=LOGIN)
-    assert (again.copied, again.mounted, again.manifests, again.present) == (0, 0, 0, report.copied)
+    assert (again.moves.copied, again.moves.mounted, again.moves.manifests, again.moves.present) == (
+        0,
+        0,
+        0,
+        report.moves.copied,
+    )
 
 
 def test_within_one_registry(auth_registry: RegistryServer, repository: str) -> None:
     source, target = f"{auth_registry.host}/{repository}", f"{auth_registry.host}/{repository}/copy"
     ocibridge.push(DIGITS, f"{source}:v1", registry=LOGIN)
     report = copy(f"{source}:v1", f"{target}:v2", registry=LOGIN)
-    assert (report.copied, report.mounted > 0, report.tag) == (0, True, "v2")
+    assert (report.moves.copied, report.moves.mounted > 0, report.tag) == (0, True, "v2")
 
 
 def test_companions_travel_along(
@@ -123,7 +128,7 @@ def test_every_combination(one: str, two: str, registry: RegistryServer, reposit
         assert {"v2", "v2-image"} <= set(store.tags())
     assert ocibridge.verify(f"{target}:v2").identity == pushed.identity
     again = copy(f"{source}:v1", f"{target}:v2", CopyOptions(full=True))
-    assert (again.copied, again.mounted, again.manifests) == (0, 0, 0)
+    assert (again.moves.copied, again.moves.mounted, again.moves.manifests) == (0, 0, 0)
 
 
 def test_platforms(registry: RegistryServer, repository: str, tmp_path: Path) -> None:

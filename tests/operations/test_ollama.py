@@ -74,7 +74,7 @@ def test_every_model_of_the_fixtures_comes_back(
     new = switch(monkeypatch, tmp_path / "new")
     for name, report in pushed.items():
         pulled = ocibridge.pull(report.reference, f"ollama:{name}")
-        assert (pulled.identity, pulled.format, pulled.path) == (report.identity, "ollama", f"ollama:{name}")
+        assert (pulled.identity, pulled.format, pulled.target) == (report.identity, "ollama", f"ollama:{name}")
     assert tree(new) == tree(store)
 
 
@@ -83,7 +83,7 @@ def test_looking_at_a_model_in_the_store(name: str, store: Path) -> None:
     found = ocibridge.inspect(f"ollama:{name}")
     assert found.kind == "path"
     assert found.identity == MODELS[name]["manifest_digest"].replace("sha256:", "ollama:")
-    assert found.subject == f"ollama:{parse_ollama_name(name).short}"
+    assert found.source == f"ollama:{parse_ollama_name(name).short}"
     proven = ocibridge.verify(f"ollama:{name}")
     assert proven.identity == found.identity
     blob = store / "blobs" / f"sha256-{max(found.files, key=lambda file: file.size or 0).sha256}"

@@ -55,11 +55,11 @@ def test_selected_files(
     assert files_below(tmp_path / "back") == expected
     for name in expected:
         assert (tmp_path / "back" / name).read_bytes() == (folder / name).read_bytes()
-    assert (report.files, report.selected_from, report.identity) == (len(expected), len(ALL), None)
+    assert (report.file_count, report.selected_from, report.identity) == (len(expected), len(ALL), None)
 
     again = convert(folder, tmp_path / "direct", ConvertOptions(include=include, exclude=exclude))
     assert files_below(tmp_path / "direct") == expected
-    assert json.loads(again.to_json())["files"] == len(expected)
+    assert json.loads(again.to_json())["fileCount"] == len(expected)
 
 
 def test_layers_without_a_selected_file_are_not_read(tmp_path: Path, folder: Path) -> None:
@@ -75,7 +75,7 @@ def test_layers_without_a_selected_file_are_not_read(tmp_path: Path, folder: Pat
 def test_several_files_of_one_tar_layer(tmp_path: Path, folder: Path) -> None:
     reference = f"oci:{tmp_path}/layout:v1"
     push(folder, reference, PushOptions(max_layers=4))
-    assert max(each.files for each in inspect(reference).layers) > 1
+    assert max(each.file_count for each in inspect(reference).layers) > 1
     for number, name in enumerate(ALL):
         pull(reference, tmp_path / f"back{number}", PullOptions(include=[f"/{name}"]))
         assert files_below(tmp_path / f"back{number}") == [name]

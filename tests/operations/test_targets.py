@@ -61,7 +61,7 @@ def test_a_model_of_one_file_comes_back_as_that_file(tmp_path: Path, weights: by
     push(tmp_path / "tiny.gguf", reference, PushOptions(layers=layers))
     report = pull(reference, tmp_path / "back.gguf")
     assert (tmp_path / "back.gguf").read_bytes() == weights
-    assert (report.format, report.files, report.path) == ("file", 1, str(tmp_path / "back.gguf"))
+    assert (report.format, report.file_count, report.target) == ("file", 1, str(tmp_path / "back.gguf"))
 
 
 def test_conversion_of_one_file(tmp_path: Path, weights: bytes, one: str) -> None:
@@ -268,7 +268,7 @@ def test_default_names(
     ]:
         reference = f"{registry.host}/{repository}/{name}:v1"
         push(source, reference)
-        assert pull(reference).path == expected
+        assert pull(reference).target == expected
         assert Path(expected).is_dir() == expected.endswith("/")
 
 
@@ -279,7 +279,7 @@ def test_default_names_of_layouts(
     with pytest.raises(UsageError, match="layout/ is what the model is read from; give another name as DEST"):
         pull(several)
     push(carton("digits.carton"), "oci-archive:packed.tar:v1")
-    assert pull("oci-archive:packed.tar:v1").path == "packed.carton"
+    assert pull("oci-archive:packed.tar:v1").target == "packed.carton"
 
 
 def test_folders_above_the_target(tmp_path: Path, one: str, several: str) -> None:

@@ -249,6 +249,6 @@ def test_a_broken_plugin_is_one_sentence_and_no_crash(
     (tmp_path / "model" / "config.json").write_text("{}")
     with pytest.warns(PluginWarning, match=f"the plugin {entry} .* of broken cannot be used: .*{reason}.*; update or"):
         ocibridge.push(tmp_path / "model", f"oci:{tmp_path}/layout:v1", ocibridge.PushOptions(dialect="toy"))
-    assert ocibridge.verify(f"oci:{tmp_path}/layout:v1").files == 1
+    assert ocibridge.verify(f"oci:{tmp_path}/layout:v1").file_count == 1
     reason = rf"ocibridge: warning: the plugin {entry} .* of broken cannot be used: .*{reason}.*; update or remove .*\n"
     run("push", tmp_path / "model", f"oci:{tmp_path}/layout:v2", "--quiet", error=reason)

@@ -86,7 +86,7 @@ def test_harmless_links_are_no_hazard(store: Counting) -> None:
     )
     assert hazards(store, archive) == []
     found = predict(store, "v1", "containerd")
-    assert {each.path: (each.size, each.link) for each in found.files} == {
+    assert {each.path: (each.size, each.symlink) for each in found.files} == {
         "a/ok": (3, None),
         "a/link": (0, "../a/ok"),
         "hard": (3, None),

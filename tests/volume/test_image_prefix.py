@@ -103,7 +103,7 @@ def test_other_dialects_keep_the_folder(dialect: str, layers: str, tmp_path: Pat
     assert ocibridge.verify(f"{place}:v2").identity == pushed.identity
     assert ocibridge.inspect(f"{place}:v2").annotations["org.ocibridge.prefix"] == "models/"
     with open_store(parse_reference(place)) as store:
-        layers_now = json.loads(store.fetch_manifest(converted.digest)[1])["layers"]
+        layers_now = json.loads(store.fetch_manifest(converted.digest or "")[1])["layers"]
     key = "org.cncf.model.filepath" if dialect == "modelpack" else "org.cnai.model.filepath"
     paths = [each["annotations"][key] for each in layers_now if key in each["annotations"]]
     assert any(paths)

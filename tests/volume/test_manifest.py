@@ -62,7 +62,7 @@ def test_the_yaml_says_what_the_documents_say(kind: Kind, push: Push) -> None:
     assert "registry-login" in report.yaml
     assert _PINNED.fullmatch(report.image)
     assert report.image in report.yaml
-    assert report.subject in report.yaml
+    assert report.source in report.yaml
     assert not report.yaml.endswith("\n\n")
     assert all(len(line) < 250 for line in report.yaml.splitlines())
 
@@ -73,7 +73,7 @@ def test_pods_mount_the_image_of_the_artifact(kind: Kind, push: Push) -> None:
     checked = ocibridge.volume_check(target)
     assert checked.companion is not None
     report = volume_manifest(target, VolumeManifestOptions(kind=kind))
-    assert (report.image, report.subject) == (checked.companion.reference, checked.subject)
+    assert (report.image, report.source) == (checked.companion.reference, checked.source)
     spec = pod_spec(report)
     assert spec["volumes"] == [{"name": "model", "image": {"reference": report.image, "pullPolicy": "IfNotPresent"}}]
     assert spec["containers"][0]["volumeMounts"] == [{"name": "model", "mountPath": "/models", "readOnly": True}]
@@ -91,7 +91,7 @@ def test_an_image_may_be_named_itself(push: Push) -> None:
     assert volume_manifest(volume_manifest(target).image).yaml == volume_manifest(target).yaml
     draft = push("draft", dialect="draft")
     report = volume_manifest(draft)
-    assert report.image == report.subject
+    assert report.image == report.source
 
 
 def test_room_is_asked_for_twice(push: Push) -> None:
@@ -154,7 +154,7 @@ def test_an_init_container_pulls_the_artifact(push: Push) -> None:
     spec = pod_spec(report)
     init = spec["initContainers"][0]
     assert init["image"] == OURS
-    assert init["args"][:3] == ["pull", report.subject, "/work/model"]
+    assert init["args"][:3] == ["pull", report.source, "/work/model"]
     assert init["securityContext"]["runAsNonRoot"]
     assert [note for note in report.notes if "which no node can pull from" not in note] == []
     assert all("image" not in volume for volume in spec["volumes"])
@@ -249,7 +249,7 @@ def test_an_artifact_without_an_image(push: Push) -> None:
         volume_manifest(target)
     assert caught.value.hint == f"run 'ocibridge volume prepare {target}' first"
     ocibridge.volume_prepare(target)
-    assert volume_manifest(target).image != volume_manifest(target).subject
+    assert volume_manifest(target).image != volume_manifest(target).source
 
 
 def test_what_prepare_cannot_help(registry: RegistryServer, repository: str) -> None:
