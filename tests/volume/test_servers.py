@@ -205,7 +205,7 @@ def test_an_artifact_that_crio_mounts_as_it_is(models: Models) -> None:
     assert f"run 'ocibridge volume prepare {target}' first" in (caught.value.hint or "")
     assert "--runtime cri-o if the nodes have CRI-O 1.33" in (caught.value.hint or "")
     report = volume_manifest(target, VolumeManifestOptions(runtime="cri-o", server="llama.cpp"))
-    assert report.image == report.subject == ocibridge.volume_check(target).subject
+    assert report.image == report.source == ocibridge.volume_check(target).source
     assert any("need CRI-O 1.33 or later" in note for note in report.notes)
     assert "the model once" in report.yaml
     found = container(target, runtime="cri-o", server="llama.cpp")
@@ -226,13 +226,13 @@ def test_an_artifact_of_tars_needs_its_image_with_crio_too(models: Models) -> No
 
 def test_the_next_step_for_a_digest_helps(models: Models) -> None:
     target = models.push(MODELS["llama.cpp"])
-    pinned = ocibridge.volume_check(target).subject
+    pinned = ocibridge.volume_check(target).source
     assert "@sha256:" in pinned
     with pytest.raises(NotFound) as caught:
         volume_manifest(pinned)
     command = (caught.value.hint or "").split("'")[1]
     assert main(command.split()[1:]) == 0
-    assert volume_manifest(pinned).subject == pinned
+    assert volume_manifest(pinned).source == pinned
     assert ocibridge.volume_check(pinned).runtimes[0].repair == f"ocibridge volume manifest {pinned} --kind Pod"
 
 
