@@ -87,6 +87,7 @@ class Model:
         warnings: Oddities that are legal, one sentence each.
         linked: Files that the source only names by URL, and that were not fetched; they are not in `files`. Empty
             unless `ReadOptions.linked` allows them.
+        left_out: Files and folders of the source that are no part of the model, each with the reason.
     """
 
     format: str
@@ -96,6 +97,7 @@ class Model:
     origin: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     linked: tuple[FileEntry, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 class FileEntry(NamedTuple):

@@ -20,7 +20,15 @@ from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress
 from .artifacts import fetch_artifact
-from .options import STANDARD_OUTPUT, ConvertOptions, PullOptions, PushOptions, SelectOptions, TargetOptions
+from .options import (
+    STANDARD_OUTPUT,
+    ConvertOptions,
+    FolderOptions,
+    PullOptions,
+    PushOptions,
+    SelectOptions,
+    TargetOptions,
+)
 from .pull import pull
 from .push import push
 from .reports import ConvertReport, PullReport, PushReport
@@ -73,6 +81,7 @@ def convert(
     if not isinstance(goal, Reference):
         if options.dialect:
             raise UsageError("--dialect is for artifacts", hint="leave it out, or give a reference as the target")
+        refuse_set(options, FolderOptions, f"publishing, and {goal} is on disk")
         if isinstance(origin, Reference):
             refuse_options(options.reading, f"{origin} is in a store")
             writing = shared(PullOptions, options)
@@ -81,10 +90,10 @@ def convert(
     refuse_set(options, TargetOptions, f"a target on disk, and {goal} is in a store")
     refuse_options(options.writing, f"{goal} is in a store")
     if not isinstance(origin, Reference):
-        refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
         packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
         return _published(push(_as_given(source), goal, packing, registry=registry, progress=progress), packing)
-    refuse_set(options, SelectOptions, f"a target on disk, and {goal} is in a store")
+    refuse_set(options, SelectOptions, f"a source or target on disk, and {origin} and {goal} are in stores")
+    refuse_set(options, FolderOptions, f"publishing folders, and {origin} is in a store")
     refuse_options(options.reading, f"{origin} is in a store")
     if options.dialect is None:
         raise UsageError(

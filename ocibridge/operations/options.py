@@ -143,7 +143,16 @@ class SelectOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushOptions(SourceOptions, CacheOptions, TransferOptions):
+class FolderOptions(Options):
+    """Options for publishing a folder."""
+
+    allow_sensitive: bool = option(
+        False, help="publish files of a folder that look like private keys, credentials or tokens"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushOptions(SelectOptions, FolderOptions, SourceOptions, CacheOptions, TransferOptions):
     """Options of `push`."""
 
     layers: Layers | str | None = option(
@@ -208,7 +217,7 @@ class PullOptions(TargetOptions, SelectOptions, TransferOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(TargetOptions, SelectOptions, SourceOptions, CacheOptions, TransferOptions):
+class ConvertOptions(TargetOptions, FolderOptions, SelectOptions, SourceOptions, CacheOptions, TransferOptions):
     """Options of `convert`; `dialect` is for a target that is a reference."""
 
     dialect: str | None = option(None, help=_DIALECT, choices=dialect_names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import product
@@ -18,17 +19,21 @@ from ..dialects.packing import folder_prefix
 from ..dialects.registry import dialect_named
 from ..dialects.writing import PlanOptions, plan_manifest
 from ..errors import UsageError
+from ..formats.folder import FolderReadOptions
 from ..layers import Encoding
 from ..model import Model
-from ..oci import Reference
+from ..oci import LayoutReference, Reference
+from ..options import refuse_set
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
 from ..transfer import DigestCache, Progress, publish
 from ..transfer.session import CopySession
 from .artifacts import stored_layers
 from .companions import IMAGE, companion_reference, companion_suffixes
-from .options import PushOptions
+from .options import FolderOptions, PushOptions, SelectOptions
 from .reports import PushReport, pushed_layers
+from .selection import Selection
+from .sensitive import refuse_sensitive
 from .sources import Source, mount_places, open_source, reading_of, source_of
 from .tags import add_tags, parse_tags
 
@@ -90,7 +95,7 @@ def push(
     )
     if options.max_layers is not None and layers is Layers.RAW_FILES and IMAGE not in options.also:
         raise UsageError("--max-layers is for tar layers", hint="leave it out, or add --layers tar")
-    reading_of(found, options)
+    options = _selecting(found, options, reference)
     originals = [each for each in dict.fromkeys(options.also) if each != IMAGE]
     if originals and layers is not Layers.RAW_FILES:
         raise UsageError(
@@ -107,6 +112,8 @@ def push(
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
         model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
+        if not options.allow_sensitive:
+            refuse_sensitive(model)
         manifests = [_original(each, model, reference) for each in originals]
         plan = plan_manifest(model, planned)
         mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
@@ -155,9 +162,27 @@ def push(
         identity=model.identity,
         format=model.format,
         layers=pushed_layers(done),
+        left_out_count=len(model.left_out),
         also=[each.model_copy(update={"tags": [tag + suffixes[each.kind] for tag in tags]}) for each in extra],
         warnings=warnings,
     )
+
+
+def _selecting(source: Source, options: PushOptions, target: Reference) -> PushOptions:
+    """The options with those of the source's format, which say what of a folder is taken.
+
+    Raises:
+        UsageError: an option is for another kind of source.
+    """
+    reading = reading_of(source, options)
+    Selection(options)  # refuses what is no glob
+    if isinstance(reading, FolderReadOptions) and isinstance(source.place, Path) and source.place.is_dir():
+        place = target.path if isinstance(target, LayoutReference) else None
+        reading = replace(reading, include=options.include, exclude=options.exclude, target=place)
+    else:
+        refuse_set(options, SelectOptions, f"folders, and {source} is none")
+        refuse_set(options, FolderOptions, f"folders, and {source} is none")
+    return replace(options, reading=reading)
 
 
 def _layers(source: Source, options: PushOptions) -> Layers:

@@ -49,6 +49,7 @@ class PushReport(JsonReport):
     identity: str | None = Field(description="what a round trip keeps, such as carton:<manifest hash>")
     format: str = Field(description="format of the source")
     layers: list[PushedLayer]
+    left_out_count: int = Field(0, description="files and folders of a folder that are no part of the model")
     also: list[AlsoReport] = Field([])
     warnings: list[str]
 

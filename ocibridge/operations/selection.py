@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..dialects.base import StoredArtifact
 from ..errors import FormatError, UsageError
-from ..formats.folder.globs import Glob, parents
+from ..formats.folder.globs import Glob
 from ..formats.registry import FOLDER
 from ..layers import StoredLayer
 from ..model import Model, StoredModel
@@ -38,8 +38,8 @@ class Selection:
 
     def takes(self, path: str) -> bool:
         """Return whether the file `path` is selected."""
-        included = not self._include or any(_covers(each, path) for each in self._include)
-        return included and not any(_covers(each, path) for each in self._exclude)
+        included = not self._include or any(each.holds(path) for each in self._include)
+        return included and not any(each.holds(path) for each in self._exclude)
 
     def of_source(self, model: Model) -> Model:
         """The model with the selected files alone; see `of_artifact`.
@@ -102,7 +102,3 @@ def _glob(flag: str, text: str) -> Glob:
             hint="give a glob such as '*.safetensors'; instead of '!' use --exclude",
         )
     return found
-
-
-def _covers(glob: Glob, path: str) -> bool:
-    return glob.covers(path) or any(glob.match_file(f"{folder}/") for folder in parents(path))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model folders: any folder, with what Hugging Face layouts, GGUF and safetensors files say of themselves.
 
-Every file that is not ignored is stored, `.ocibridge.toml` and `.ocibridgeignore` too, so that a folder that was
+Every file that is not ignored is stored, `.ocibridge.toml` too, so that a folder that was
 pulled is published again as it was. Empty folders, modes and times are not stored.
 """
 

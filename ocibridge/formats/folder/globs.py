@@ -63,6 +63,10 @@ class Glob(GitIgnoreSpecPattern):
             return any(self.match_file(f"{folder}/") for folder in parents(path))
         return self.match_file(path) is not None
 
+    def holds(self, path: str) -> bool:
+        """Return whether it matches the file `path` or any folder that the file is in."""
+        return self.covers(path) or any(self.match_file(f"{folder}/") for folder in parents(path))
+
 
 def parents(path: str) -> Iterator[str]:
     """The folders that the file `path` is in, the outermost first."""

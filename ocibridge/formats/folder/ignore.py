@@ -10,9 +10,10 @@ from ...paths import show
 from .globs import Glob
 
 IGNORE_FILE = ".ocibridgeignore"
-"""Name of the ignore file; only the one in the root of the folder counts. The file itself is part of the model."""
+"""Name of the ignore file; only the one in the root of the folder counts. It is no part of the model itself."""
 
 DEFAULT_IGNORES = (
+    f"/{IGNORE_FILE}",
     ".git",
     ".cache/huggingface/",
     "__pycache__/",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...errors import UsageError
 from ...options import option
@@ -33,7 +34,17 @@ def role_rules(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderReadOptions(ReadOptions):
-    """Options for reading a folder: globs with roles, which precede all other rules."""
+    """Options for reading a folder: globs with roles, which precede all other rules.
+
+    Attributes:
+        include: Globs, one of which a file has to match, or a folder that it is in; empty takes every file.
+        exclude: Globs of files and folders that are left out.
+        target: Where the model goes, if that is on this disk; it is left out should it be in the folder.
+    """
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    target: Path | None = None
 
     roles: Sequence[tuple[str, str]] = option(
         (),

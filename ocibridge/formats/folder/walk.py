@@ -15,12 +15,12 @@ from ...io.marker import is_own_name
 from ...paths import check_collisions, check_path, show
 from .. import symlinks
 from .globs import parents
+from .ignore import IGNORE_FILE
 
 _EXAMPLES = 3
-_CACHE = ("blobs", "refs", "snapshots")  # what a repository in the cache of huggingface_hub consists of
 
-Ignored = Callable[[str, bool], bool]
-"""Called with a path and whether it is a folder; returns whether it is ignored."""
+LeavesOut = Callable[[str, bool], "str | None"]
+"""Called with a path and whether it is a folder; returns why it is left out, such as `ignored`, or None."""
 
 _Folder = tuple[str, str, tuple[str, ...]]
 """Path, place, and the real places of the folder and of all that it was reached through, to see circles."""
@@ -47,23 +47,26 @@ class FolderListing(NamedTuple):
 
     Attributes:
         files: By path, in the order of the UTF-8 bytes of the paths.
+        left_out: Why, by path.
         warnings: What is not as it was in the folder, one sentence each.
     """
 
     files: Mapping[str, Found]
+    left_out: Mapping[str, str]
     warnings: tuple[str, ...]
 
 
-def walk(root: Path, ignored: Ignored, entries: int) -> FolderListing:
+def walk(root: Path, leaves_out: LeavesOut, entries: int, *, blobs: Path | None = None) -> FolderListing:
     """List the files of a folder; none is opened.
 
     A link to a file that is listed itself stays a link. Any other link whose target is inside the folder counts as a
-    copy: one to a folder, to an ignored file, or with an absolute or crooked path.
+    copy: one to a folder, to a file that is left out, or with an absolute or crooked path.
 
     Args:
         root: The folder.
-        ignored: See `Ignored`.
+        leaves_out: See `LeavesOut`; of a link to a folder, it decides as of a folder.
         entries: Files and folders that are accepted.
+        blobs: A folder outside, files of which links may lead to: they are stored as files.
 
     Raises:
         SourceError: something cannot be read.
@@ -71,13 +74,14 @@ def walk(root: Path, ignored: Ignored, entries: int) -> FolderListing:
             is something that is neither a file nor a folder.
         LimitError: there are too many files and folders.
     """
-    return _Walk(root, ignored, entries).listing()
+    return _Walk(root, leaves_out, entries, blobs).listing()
 
 
 class _Walk:
-    def __init__(self, root: Path, ignored: Ignored, entries: int) -> None:
+    def __init__(self, root: Path, leaves_out: LeavesOut, entries: int, blobs: Path | None) -> None:
         self._owner = str(root)
-        self._ignored = ignored
+        self._leaves_out = leaves_out
+        self._blobs = blobs and blobs.resolve()
         self._left = self._entries = entries
         with reading(root):
             self._root = os.path.realpath(root, strict=True)
@@ -85,7 +89,7 @@ class _Walk:
         self._targets: dict[str, str] = {}  # text of every link to a file
         self._folders: list[str] = []
         self._linked: list[str] = []
-        self._skipped: list[str] = []
+        self._left_out: dict[str, str] = {}
 
     def listing(self) -> FolderListing:
         waiting: list[_Folder] = [("", self._root, (self._root,))]
@@ -96,7 +100,7 @@ class _Walk:
         check_collisions(files, self._owner)
         links = {path: found.symlink for path, found in files.items() if found.symlink is not None}
         symlinks.resolve(links, files.keys() - links.keys(), self._owner)
-        return FolderListing(files, tuple(self._warnings(files)))
+        return FolderListing(files, self._left_out, tuple(self._warnings(files)))
 
     def _folder(self, inner: str, place: str, above: tuple[str, ...]) -> Iterator[_Folder]:
         """Take the files of one folder, and give the folders in it."""
@@ -107,8 +111,9 @@ class _Walk:
             info = _status(entry)
             if is_own_name(entry.name, stat.S_ISDIR(info.st_mode)):
                 continue
-            if self._ignored(path, stat.S_ISDIR(info.st_mode)):
-                self._skipped.append(path)
+            reason = self._leaves_out(path, stat.S_ISDIR(info.st_mode))
+            if reason:
+                self._left_out[path] = reason
                 continue
             check_path(path, self._owner)
             self._left -= 1
@@ -133,7 +138,7 @@ class _Walk:
             elif stat.S_ISREG(info.st_mode):
                 size = info.st_size
                 self._files[path] = Found(real, size, file_stamp(info, 0, size) if info.st_ino else None)
-                if link:
+                if link and self._inside(real):
                     self._targets[path] = os.readlink(entry.path).replace(os.sep, "/")  # noqa: PTH115
             else:
                 raise FormatError(
@@ -151,7 +156,8 @@ class _Walk:
                 f"leads to {show(os.readlink(place))}, which cannot be reached",  # noqa: PTH115
                 "remove the link, or put the file where it leads to",
             ) from None
-        if not Path(real).is_relative_to(self._root):
+        linked = self._blobs is not None and Path(real).is_relative_to(self._blobs)
+        if not (linked or self._inside(real)):
             where = " into the cache of huggingface_hub" if f"{os.sep}blobs{os.sep}" in real else ""
             raise self._refuse(
                 path,
@@ -159,6 +165,9 @@ class _Walk:
                 f"copy the folder with its files by `cp -rL {self._owner} COPY`, and give the copy",
             )
         return real
+
+    def _inside(self, real: str) -> bool:
+        return Path(real).is_relative_to(self._root)
 
     def _refuse(self, path: str, reason: str, hint: str) -> FormatError:
         return FormatError(f"{self._owner}: the symbolic link {show(path)} {reason}", hint=hint)
@@ -172,8 +181,10 @@ class _Walk:
         return found._replace(symlink=text)
 
     def _warnings(self, files: Mapping[str, Found]) -> Iterator[str]:
-        if self._skipped:
-            yield f"{_counted(self._skipped, 'file or folder', 'files or folders')} ignored"
+        for reason in dict.fromkeys(self._left_out.values()):
+            paths = [path for path, why in self._left_out.items() if why == reason and path != IGNORE_FILE]
+            if paths:
+                yield f"{_counted(paths, 'file or folder', 'files or folders')} {reason}"
         copies = [path for path in self._targets if files[path].symlink is None]
         if copies:
             yield f"{_counted(copies, 'symbolic link', 'symbolic links')} stored as a copy of the file"
@@ -183,11 +194,6 @@ class _Walk:
         empty = [path for path in self._folders if path not in holding]
         if empty:
             yield f"{_counted(empty, 'folder', 'folders')} not stored, being empty"
-        if {path for path in self._folders if "/" not in path}.issuperset(_CACHE):
-            yield (
-                "this is a repository in the cache of huggingface_hub, and is stored as one; to publish the model "
-                f"alone, copy a snapshot by `cp -rL {self._owner}/snapshots/REVISION COPY`, and give the copy"
-            )
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result:

@@ -142,7 +142,7 @@ def test_files_of_secrets_and_caches_stay_at_home(tmp_path: Path) -> None:
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    with pytest.raises(FormatError, match="has no file that could be stored; check the path"):
+    with pytest.raises(FormatError, match="has no file to store; check the path"):
         FolderFormat().read(tmp_path, FolderReadOptions())
 
 

@@ -13,7 +13,7 @@ from ocibridge.io.content import FileContent
 
 
 def listing(root: Path, ignored: Callable[[str, bool], bool] = lambda path, is_folder: False) -> FolderListing:
-    return walk(root, ignored, 100)
+    return walk(root, lambda path, is_folder: "ignored" if ignored(path, is_folder) else None, 100)
 
 
 def links(found: FolderListing) -> dict[str, str | None]:
@@ -145,9 +145,6 @@ def test_the_cache_of_huggingface_hub(tmp_path: Path) -> None:
     sentence = refusal(snapshot)
     assert "'config.json' leads out of the folder into the cache of huggingface_hub" in sentence
     assert f"cp -rL {snapshot} COPY" in sentence
-    found = listing(cache)
-    assert links(found)["snapshots/0123/config.json"] == "../../blobs/abc"
-    assert f"cp -rL {cache}/snapshots/REVISION COPY" in found.warnings[0]
 
 
 @pytest.mark.parametrize("text", ["nothing", "l", "b.txt/x"])
@@ -193,7 +190,7 @@ def test_many_are_counted(root: Path) -> None:
 
 def test_too_many_files(root: Path) -> None:
     with pytest.raises(LimitError, match="more than the 2 files and folders accepted"):
-        walk(root, lambda path, is_folder: False, 2)
+        walk(root, lambda path, is_folder: None, 2)
 
 
 def test_folders_that_multiply_by_links_are_bounded(tmp_path: Path) -> None:
