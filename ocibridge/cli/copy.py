@@ -7,9 +7,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..airgap.options import PackOptions
-from ..errors import UsageError, human_size
+from ..errors import UsageError, human_size, number
 from ..operations.options import CopyOptions
 from . import copy_many, options
+from .output import columns, printable
 from .running import perform
 
 if TYPE_CHECKING:
@@ -76,9 +77,30 @@ def run(args: argparse.Namespace) -> None:
             source_registry=source_registry,
             progress=progress,
         ),
-        lambda report: [report.reference],
-        lambda report: f"copied {report.source}: {summary(report)}",
+        lambda report: _planned(report) if report.dry_run else [report.reference],
+        lambda report: (
+            "dry run: nothing was written" if report.dry_run else f"copied {report.source}: {summary(report)}"
+        ),
     )
+
+
+def _planned(report: CopyReport) -> list[str]:
+    moves = report.moves
+    rows = (
+        ("copy", moves.copied, "blob", moves.copied_bytes),
+        ("mount", moves.mounted, "blob", moves.mounted_bytes),
+        ("skip", moves.present, "blob", moves.present_bytes),
+        ("push", moves.manifests, "manifest", None),
+    )
+    table = [
+        (word, number(count, noun), "" if size is None else human_size(size))
+        for word, count, noun, size in rows
+        if count
+    ]
+    return [
+        printable(f"{report.source} to {report.reference}"),
+        *columns([*table, ("tag", " ".join(report.tags), "")] if report.tags else table),
+    ]
 
 
 def summary(report: CopyReport) -> str:

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace, references: Sequence[str]) -> None:
     if source or args.from_password_stdin:
         name = next(iter(source), "password_stdin").replace("_", "-")
         raise UsageError(f"--from-{name} is for a copy from SOURCE to TARGET", hint="leave it out")
+    if "dry_run" in args:
+        raise UsageError("--dry-run is for a copy from SOURCE to TARGET", hint="leave it out")
     if args.from_archive is None:
         _pack(args, references)
     else:

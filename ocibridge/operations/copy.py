@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..errors import InvalidReference, OcibridgeError, UsageError
+from ..errors import InvalidReference, NotFound, OcibridgeError, UsageError
 from ..oci import LayoutReference, Reference, parse_reference
 from ..report import Moves
 from ..stores.base import Store
+from ..stores.memory import MemoryStore
 from ..stores.missing import naming_tags
 from ..stores.opening import open_store
 from ..stores.registry.hosts import Hosts
@@ -84,13 +85,25 @@ def copy(
         if isinstance(goal, LayoutReference):
             with naming_tags(home, origin.version):
                 home.resolve(origin.version)  # what is not there makes no new layout
-        place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
+        if options.dry_run:
+            place = stack.enter_context(_existing(goal, registry, hosts))
+        else:
+            place = stack.enter_context(open_store(goal, registry, hosts=hosts, create=True, notes=notes))
         copier = GraphCopier(home, place, graph, CopySession(), progress)
-        with place.batch():
-            root = copier.copy(origin.version, goal.tag)
-            found = copy_companions(copier, origin, goal, root) if options.companions else []
+        with nullcontext() if options.dry_run else place.batch():
+            root = (copier.plan if options.dry_run else copier.copy)(origin.version, goal.tag)
+            found = copy_companions(copier, origin, goal, root, options.dry_run) if options.companions else []
         warnings = dict.fromkeys([*root.warnings, *(text for _, each in found for text in each.warnings)])
-        return _report(origin, goal, root, found, [*warnings, *dict.fromkeys([*home.warnings, *place.warnings])])
+        report = _report(origin, goal, root, found, [*warnings, *dict.fromkeys([*home.warnings, *place.warnings])])
+        return report.model_copy(update={"dry_run": options.dry_run})
+
+
+def _existing(goal: Reference, registry: RegistryOptions | None, hosts: Hosts) -> Store:
+    """The target of a copy that is only planned: what is not there is as good as an empty store."""
+    try:
+        return open_store(goal, registry, hosts=hosts)
+    except NotFound:
+        return MemoryStore(goal.name)
 
 
 def _goal(origin: Reference, target: Reference) -> Reference:
@@ -103,9 +116,9 @@ def _goal(origin: Reference, target: Reference) -> Reference:
 
 
 def copy_companions(
-    copier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult
+    copier: GraphCopier, origin: Reference, goal: Reference, root: CopyResult, dry_run: bool = False
 ) -> list[tuple[str, CopyResult]]:
-    """Copy the companions of the model."""
+    """Copy the companions of the model, or plan that."""
     tag = origin.tag or (None if origin.digest else origin.version)
     found: list[tuple[str, CopyResult]] = []
     if tag is None or goal.tag is None:
@@ -117,7 +130,7 @@ def copy_companions(
             continue  # so long a tag has no companion
         there = copier.source.head(tag + suffix)
         if there is not None and belongs(copier.source, there.digest, root.descriptor.digest):
-            found.append((kind, copier.copy(there.digest, new.tag)))
+            found.append((kind, (copier.plan if dry_run else copier.copy)(there.digest, new.tag)))
     return found
 
 

@@ -259,6 +259,7 @@ class CopyOptions(BelongingOptions, TransferOptions):
     """Options of `copy`."""
 
     full: bool = option(False, help="look for every blob, even below what the target has, and repair what is broken")
+    dry_run: bool = option(False, help="say what would be copied, mounted and skipped, and write nothing")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,6 +184,7 @@ class CopyReport(JsonReport):
     referrers: int = Field(description="manifests that refer to what was copied, whether they had to be pushed or not")
     tags: list[str] = Field(description="tags that lead to something of it at the target")
     companions: list[CopiedCompanion] = Field([], description="copied companions")
+    dry_run: bool = Field(False, description="whether this is what a copy would do, and nothing was written")
     warnings: list[str]
 
 

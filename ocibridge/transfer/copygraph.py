@@ -210,7 +210,7 @@ class _Copy:
             listed: Whether it need not be pushed where the target has it.
         """
         self._done.add(root.digest)
-        finished = self._session.finished[self._source.name, self._target.name, self._key]
+        finished = self._session.finished[self._source.name, self._target.name, self._key, self._dry]
         known = root.digest in finished
         tagged = tag is not None and self._tag_leads_to(tag, root.digest)
         there = known or tagged or self._target_has(root.digest)
@@ -227,8 +227,7 @@ class _Copy:
             if not tagged:
                 self._push_root(graph, tag)
             self._tally.tags.append(tag)
-        if not self._dry:
-            finished.add(root.digest)
+        finished.add(root.digest)
 
     # Manifests and their blobs.
 

@@ -49,8 +49,8 @@ class CopySession:
         opened: Gives the target of such a name.
 
     Attributes:
-        finished: Roots that were copied whole, with all that refers to them: names of source and target, digest,
-            options.
+        finished: Roots that were copied whole, with all that refers to them: names of source and target, options,
+            whether it was only planned.
         running: Copies that run now.
     """
 

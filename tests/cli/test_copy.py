@@ -131,3 +131,16 @@ def test_tls_of_the_source(run: Run, layout: LayoutStore, tmp_path: Path, tls_re
     for options in (("--from-ca-file", ca), ("--from-insecure",)):
         target = f"oci:{tmp_path / options[0]}"
         assert run("copy", place, target, "-q", "--no-from-plain-http", *options).status == 0
+
+
+def test_a_dry_run_is_the_result(run: Run, layout: LayoutStore, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path}/dry"
+    outcome = run("copy", f"{layout.name}:v1", target, "--dry-run")
+    assert outcome.status == 0
+    first, *rows = outcome.out.splitlines()
+    assert first.startswith(f"{layout.name}@sha256:")
+    assert f" to {target}@sha256:" in first
+    assert [row.split()[0] for row in rows] == ["copy", "push", "tag"]
+    assert outcome.err.startswith("ocibridge: dry run: nothing was written, in ")
+    assert not (tmp_path / "dry").exists()
+    assert run("copy", f"{layout.name}:v1", "--to", "oci-archive:x.tar", "--dry-run").status == 2

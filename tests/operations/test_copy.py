@@ -212,3 +212,31 @@ def test_a_login_for_one_side_never_reaches_the_other(
             copy(f"{auth_registry.host}/{repository}:v1", f"{server.host}/r:v1", source_registry=LOGIN)
         assert server.seen
         assert all(seen.authorization is None for seen in server.seen)
+
+
+@pytest.mark.parametrize("kind", ["registry", "layout", "archive"])
+def test_a_dry_run_says_what_a_copy_does_and_writes_nothing(
+    registry: RegistryServer, repository: str, tmp_path: Path, kind: str
+) -> None:
+    source = f"{registry.host}/{repository}"
+    ocibridge.push(DIGITS, f"{source}:v1", ocibridge.PushOptions(also=["image"]))
+    with open_store(parse_reference(source)) as store:
+        descriptor, _ = store.fetch_manifest("v1")
+        referrer(descriptor).push(store, None)
+    target = {
+        "registry": f"{registry.host}/{repository}/copy",
+        "layout": f"oci:{tmp_path / 'layout'}",
+        "archive": f"oci-archive:{tmp_path / 'archive.tar'}",
+    }[kind]
+    dry = copy(f"{source}:v1", f"{target}:v1", CopyOptions(dry_run=True))
+    assert dry.dry_run
+    assert list(tmp_path.iterdir()) == []
+    if kind == "registry":
+        with open_store(parse_reference(target)) as store:
+            assert store.head("v1") is None
+            assert store.is_new()
+    done = copy(f"{source}:v1", f"{target}:v1")
+    assert done == dry.model_copy(update={"dry_run": False})
+    again = copy(f"{source}:v1", f"{target}:v1", CopyOptions(dry_run=True))
+    assert (again.moves.copied, again.moves.mounted, again.moves.manifests) == (0, 0, 0)
+    assert copy(f"{source}:v1", f"{target}:v1") == again.model_copy(update={"dry_run": False})
