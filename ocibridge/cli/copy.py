@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..airgap.options import PackOptions
 from ..errors import UsageError, human_size, number
 from ..operations.options import CopyOptions
 from . import copy_many, options
@@ -55,7 +54,6 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(
             "a copy needs a source and a target", hint="write 'ocibridge copy SOURCE TARGET', or see --to for many"
         )
-    options.refuse(args, PackOptions, CopyOptions, "--to oci-archive:FILE")
     source, target = args.references
     chosen = options.options_of(args, CopyOptions)
     if args.from_password_stdin and args.password_stdin:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..airgap.options import GROUP, PackOptions, UnpackOptions
 from ..errors import UsageError, human_size, number
+from ..operations.options import CopyOptions
 from ..options import fields_of
 from ..stores.registry.options import RegistryOptions
 from . import options
@@ -42,7 +43,8 @@ def refuse(args: argparse.Namespace) -> None:
     Raises:
         UsageError: one is given.
     """
-    own = [each for kind in KINDS for each in fields_of(kind) if each.group == GROUP]
+    others = {each.name for each in fields_of(CopyOptions)}
+    own = [each for kind in KINDS for each in fields_of(kind) if each.name not in others]
     for name in options.given(args, own):
         flag = next(each.flags[0] for each in own if each.name == name)
         raise UsageError(
