@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.files import OpenFile as OpenFile
     from .operations.files import open_file as open_file
     from .operations.inspect import inspect as inspect
+    from .operations.inspect import raw_manifest as raw_manifest
     from .operations.login import login as login
     from .operations.login import logout as logout
     from .operations.options import ConvertOptions as ConvertOptions
@@ -106,7 +107,7 @@ _MODULES = {
     "operations.convert": "convert",
     "operations.copy": "copy",
     "operations.files": "OpenFile open_file",
-    "operations.inspect": "inspect",
+    "operations.inspect": "inspect raw_manifest",
     "operations.login": "login logout",
     "operations.options": "ConvertOptions CopyOptions FileOptions InspectOptions PullOptions PushOptions VerifyOptions",
     "operations.pull": "pull",

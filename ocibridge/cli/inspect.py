@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import human_size
 from ..operations.options import InspectOptions
 from . import options
-from .output import columns
+from .output import columns, printable, result_bytes
 from .running import show
 
 if TYPE_CHECKING:
-    from ..operations.reports import InspectReport
+    from ..operations.reports import InspectReport, ReferrerReport
+    from ..stores.registry import RegistryOptions
 
+_Node = tuple[str, list[Any]]
+"""A line of a tree, and the nodes below it."""
 _SHORT = 12
 
 
@@ -28,13 +31,16 @@ def add(commands: options.Commands[Any]) -> None:
         (
             "ocibridge inspect localhost:5000/models/digits:v1",
             "ocibridge inspect ./Qwen2.5-0.5B --json",
+            "ocibridge inspect --raw localhost:5000/models/digits:v1",
         ),
-        see="publish.md",
+        see="inspect.md",
     )
     parser.set_defaults(run=run)
     parser.add_argument(
         "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
+    parser.add_argument("--raw", action="store_true", help="print the manifest or index as it is stored, of anything")
+    parser.add_argument("--config", action="store_true", help="print the config object as it is stored")
     options.add_flags(parser, InspectOptions)
 
 
@@ -42,9 +48,25 @@ def run(args: argparse.Namespace) -> None:
     """Inspect, and print."""
     chosen = options.options_of(args, InspectOptions)
     registry = options.registry_of(args)
+    if args.raw or args.config:
+        _raw(args, registry)
+        return
     from ..operations.inspect import inspect
 
     show(args, inspect(args.subject, chosen, registry=registry), described)
+
+
+def _raw(args: argparse.Namespace, registry: RegistryOptions | None) -> None:
+    """Print a document byte for byte."""
+    from ..errors import UsageError
+    from ..operations.inspect import raw_manifest
+    from ..operations.sources import subject_of
+
+    subject = subject_of(args.subject)
+    if isinstance(subject, tuple):
+        flag = "--raw" if args.raw else "--config"
+        raise UsageError(f"{flag} is for artifacts, and {subject} is none", hint="leave it out, or give a reference")
+    result_bytes(raw_manifest(subject, config=args.config, registry=registry))
 
 
 def described(report: InspectReport) -> list[str]:
@@ -56,6 +78,7 @@ def described(report: InspectReport) -> list[str]:
         "format": report.format,
         "dialect": report.dialect,
         "artifact type": report.artifact_type,
+        "size": human_size(report.size),
     }
     info = _rows(report.info.model_dump(by_alias=True))
     origin = _rows(report.origin)
@@ -65,7 +88,7 @@ def described(report: InspectReport) -> list[str]:
     for title, rows in (("metadata", info), ("origin", origin), ("annotations", annotations)):
         if rows:
             lines += ["", title, *columns(rows)]
-    return lines + _files(report) + _layers(report)
+    return lines + _files(report) + _layers(report) + _relations(report)
 
 
 def _rows(mapping: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -96,3 +119,24 @@ def _files(report: InspectReport) -> list[str]:
         for each in report.files
     ]
     return ["", f"files ({len(rows)})", *columns([("role", "size", "sha256", "path"), *rows])]
+
+
+def _relations(report: InspectReport) -> list[str]:
+    """Companions and referrers as a tree below the artifact."""
+    companions: list[_Node] = [(f"{each.tag} ({each.kind})  {each.reference}", []) for each in report.companions]
+    titled = {"companions": companions, "referrers": _nodes(report.referrers)}
+    branches = [(title, nodes) for title, nodes in titled.items() if nodes]
+    return ["", printable(report.source), *_tree(branches)] if branches else []
+
+
+def _nodes(referrers: Sequence[ReferrerReport]) -> list[_Node]:
+    return [
+        (f"{each.artifact_type or each.media_type}  {each.reference}", _nodes(each.referrers)) for each in referrers
+    ]
+
+
+def _tree(nodes: Sequence[_Node], indent: str = "") -> Iterator[str]:
+    for number, (text, below) in enumerate(nodes, 1):
+        last = number == len(nodes)
+        yield indent + ("└── " if last else "├── ") + printable(text)
+        yield from _tree(below, indent + ("    " if last else "│   "))

@@ -14,6 +14,9 @@ from .running import perform
 if TYPE_CHECKING:
     from ..operations.reports import VerifyReport
 
+UNPROVEN = 3
+"""Exit status where there is nothing to compare with."""
+
 
 def add(commands: options.Commands[Any]) -> None:
     """Declare the command."""
@@ -24,6 +27,7 @@ def add(commands: options.Commands[Any]) -> None:
         (
             "ocibridge verify localhost:5000/models/digits:v1",
             "ocibridge verify digits.carton",
+            "ocibridge verify ./Qwen2.5-0.5B --against localhost:5000/models/qwen:v1",
         ),
         see="pull.md",
     )
@@ -35,18 +39,23 @@ def add(commands: options.Commands[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Verify, and print what holds."""
+    """Verify, and print what holds.
+
+    Raises:
+        SystemExit: there was nothing to compare the bytes with (status 3).
+    """
     chosen = options.options_of(args, VerifyOptions)
     registry = options.registry_of(args)
     from ..operations.verify import verify
 
-    perform(args, lambda progress: verify(args.subject, chosen, registry=registry, progress=progress), _lines)
+    report = perform(args, lambda progress: verify(args.subject, chosen, registry=registry, progress=progress), _lines)
+    if not report.verified:
+        raise SystemExit(UNPROVEN)
 
 
 def _lines(report: VerifyReport) -> list[str]:
-    mark = tick()
-    return [
-        printable(report.source),
-        *(f"  {mark} {printable(sentence)}" for sentence in report.proven),
-        "verified",
-    ]
+    mark = tick() if report.verified else "-"
+    lines = [printable(report.source), *(f"  {mark} {printable(sentence)}" for sentence in report.proven)]
+    if report.verified:
+        return [*lines, "verified"]
+    return [*lines, "nothing to compare with: the files have no checksums of their own; give --against REF"]

@@ -40,6 +40,8 @@ class Format(ABC, Generic[R, W]):
         raw_files: Whether its files are blobs with digests of their own, so that an artifact has a raw layer for each
             unless the user wants tar.
         companion: Media type of the manifest that may be published with an artifact (`--also NAME`), if there is one.
+        archive_folder: Folder, with the slash, of files in a model that only an archive is restored from; a folder on
+            disk has none of them.
         read_options: Its options for reading; each field that is made by `ocibridge.options.option` is a flag.
         write_options: Its options for writing.
         archive_options: Names of those that only an archive has, and no folder.
@@ -54,6 +56,7 @@ class Format(ABC, Generic[R, W]):
     raw_files: ClassVar[bool] = False
     companion: ClassVar[str | None] = None
     archive_options: ClassVar[frozenset[str]] = frozenset()
+    archive_folder: ClassVar[str | None] = None
     read_options: type[R]
     write_options: type[W]
 

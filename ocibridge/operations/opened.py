@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dialects import annotations as keys
 from ..errors import NotFound, SourceError
+from ..formats.registry import format_named
 from ..layers import StoredLayer
 from ..model import Model, ModelFile, StoredModel
 from ..oci import Reference
@@ -36,6 +38,7 @@ class OpenModel:
         subject: Its path, or its pinned reference.
         model: Its metadata.
         warnings: What is to be known of it, one sentence each.
+        folder: Whether it is a folder on disk.
         fetched: Its manifest and config, if it is an artifact.
         store: Where it is, if it is an artifact.
     """
@@ -44,11 +47,23 @@ class OpenModel:
     subject: str
     model: Model | StoredModel
     warnings: Sequence[str]
+    folder: bool = False
     fetched: Fetched | None = None
     store: Store | None = None
 
-    def files(self) -> Iterator[ModelFile]:
-        """Every file. Headers of a layer are read only where its manifest does not list the files."""
+    def files(self, *, folder: bool = False) -> Iterator[ModelFile]:
+        """Every file. Headers of a layer are read only where its manifest does not list the files.
+
+        Args:
+            folder: Whether only those are wanted that a folder of the model on disk has.
+        """
+        form = format_named(self.model.format) if folder else None
+        hidden = (form and form.archive_folder) or None
+        for file in self._all():
+            if hidden is None or not file.path.startswith(hidden):
+                yield file
+
+    def _all(self) -> Iterator[ModelFile]:
         if isinstance(self.model, Model):
             yield from self.model.files
         for layer in self._layers:
@@ -121,9 +136,10 @@ def open_model(
     """
     if isinstance(subject, Source):
         with open_source(subject, options, registry, exact=exact, linked=True) as (model, _):
-            yield OpenModel(str(subject), str(subject), model, model.warnings)
+            folder = isinstance(subject.place, Path) and subject.place.is_dir()
+            yield OpenModel(str(subject), str(subject), model, model.warnings, folder)
         return
     with open_store(subject, registry) as store:
         fetched, notes = fetch_model(store, subject)
         pinned = str(subject.pinned(fetched.descriptor.digest))
-        yield OpenModel(str(subject), pinned, fetched.artifact.model, [*notes, *store.warnings], fetched, store)
+        yield OpenModel(str(subject), pinned, fetched.artifact.model, [*notes, *store.warnings], False, fetched, store)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialects.choices import Compress, Layers
 from ..dialects.registry import dialect_names
@@ -18,6 +18,11 @@ from ..options import Options, count, option
 from ..settings import CONCURRENCY, DEFAULT_LIMITS, Limits
 from .companions import companion_names
 from .values import annotation, annotations_of, moment, names
+
+if TYPE_CHECKING:
+    import os
+
+    from ..oci import Reference
 
 _DIALECT = (
     "dialect of the manifest: cnai (the model specification's first names), draft (OCI layers that a container "
@@ -237,6 +242,12 @@ class FileOptions(SourceOptions):
 class VerifyOptions(SourceOptions, TransferOptions):
     """Options of `verify`."""
 
+    against: str | os.PathLike[str] | Reference | None = option(
+        None,
+        help="compare every file with this model: a reference, of which only the manifest is read where it lists the "
+        "files, or a path",
+        metavar="REF",
+    )
     manifest_only: bool = option(
         False, help="prove the identity of a carton in raw-files layers from its manifest alone, reading no file"
     )

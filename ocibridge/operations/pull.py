@@ -18,8 +18,9 @@ from ..oci import Reference, RegistryReference, parse_reference, sha256_digest
 from ..stores.base import Store
 from ..stores.opening import open_store
 from ..transfer import Progress, restore
-from .artifacts import Fetched, fetch_artifact
+from .artifacts import Fetched
 from .existing import changes_of, kept_archive, places_of
+from .models import fetch_model
 from .options import PullOptions
 from .reports import FileChanges, PullReport
 from .selection import Selection
@@ -64,10 +65,9 @@ def pull(
     """
     reference = parse_reference(source) if isinstance(source, str) else source
     selection = Selection(options)
-    warnings = []
     with ExitStack() as stack:
         store = stack.enter_context(open_store(reference, registry))
-        fetched = fetch_artifact(store, reference)
+        fetched, warnings = fetch_model(store, reference)
         stored, layers = selection.of_artifact(fetched.artifact)
         dest = default_dest(reference, stored, options.as_format) if dest is None else dest
         pinned = str(reference.pinned(fetched.descriptor.digest))
@@ -82,7 +82,7 @@ def pull(
                 files=len(stored.files),
                 size=sum(layer.descriptor.size for layer in layers),
                 changes=FileChanges(kept=1),
-                warnings=list(store.warnings),
+                warnings=[*warnings, *store.warnings],
             )
         stack.enter_context(folders_above(dest))
         record = {"reference": pinned, "digest": fetched.descriptor.digest, "key": key}

@@ -193,6 +193,8 @@ class VerifyReport(JsonReport):
 
     schema_id: str = schema_named("verify")
     source: str = Field(description="path, or pinned reference, of what was read")
+    verified: bool = Field(True, description="false where there was nothing to compare the bytes with")
+    against: str | None = Field(None, description="the path, or pinned reference, of the model it was compared with")
     identity: str | None
     digest: Digest | None = None
     file_count: int
@@ -311,6 +313,25 @@ class InfoReport(Report):
     quantization: str | None = None
 
 
+class CompanionReport(Report):
+    """A companion of an artifact."""
+
+    kind: str = Field(description="image, or the name of the format whose manifest it is")
+    tag: str
+    reference: str = Field(description="pinned reference")
+
+
+class ReferrerReport(Report):
+    """A manifest that refers to another one, such as a signature or an SBOM."""
+
+    reference: str = Field(description="pinned reference")
+    media_type: str
+    artifact_type: str | None
+    size: int = Field(description="bytes of the manifest")
+    annotations: dict[str, str]
+    referrers: list[ReferrerReport] = Field(description="manifests that refer to this one")
+
+
 class InspectReport(JsonReport):
     """Result of `inspect`. `digest`, `dialect`, `layers` and `annotations` are those of an artifact only."""
 
@@ -324,9 +345,12 @@ class InspectReport(JsonReport):
     artifact_type: str | None = None
     info: InfoReport
     origin: dict[str, str] = Field(description="what the format needs to restore the source")
+    size: int = Field(description="bytes of all files of a path, and of all layers of an artifact")
     files: list[FileReport]
     layers: list[LayerReport] = Field([])
     annotations: dict[str, str] = Field({})
+    companions: list[CompanionReport] = Field([])
+    referrers: list[ReferrerReport] = Field([])
     warnings: list[str] = Field([])
 
 
@@ -357,6 +381,7 @@ def path_report(source: str, model: Model) -> InspectReport:
         identity=model.identity,
         info=info_report(model.info),
         origin=dict(model.origin),
+        size=sum(each.size for each in model.files),
         files=[file_report(each) for each in model.files] + [file_report(each, linked=True) for each in model.linked],
         warnings=list(model.warnings),
     )

@@ -4,24 +4,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, UsageError, number
 from ..formats.check import CheckSink
 from ..formats.registry import format_named
-from ..layers import Encoding, Layer, LayerStream, StoredLayer
+from ..layers import StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
 from ..paths import show
+from ..stores.files import layer_files
 from ..stores.opening import open_store
-from ..transfer import Progress, Task, Workers, reported, restore
-from .artifacts import fetch_artifact
+from ..transfer import Progress, Workers, restore
+from .compare import FilePair, compare_files, sha256_of
+from .models import fetch_model
+from .opened import OpenModel, open_model
 from .options import VerifyOptions
 from .reports import VerifyReport
-from .sources import open_source, subject_of
+from .sources import Source, open_source, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
+
+_NAMED = 5
+"""Files that a message names for each kind of difference."""
 
 
 def verify(
@@ -33,8 +42,9 @@ def verify(
 ) -> VerifyReport:
     """Verify a model on disk or in a store by reading all of its files.
 
-    With `options.manifest_only`, only metadata is read. Linked files that are not fetched are not verified; the report
-    says how many these are.
+    With `options.manifest_only`, only metadata is read. With `options.against`, every file is compared with that model,
+    of which nothing is read but manifest and config, and files whose sha256 these do not say. Linked files that are not
+    fetched are not verified; the report says how many these are.
 
     Args:
         subject: A path, a model of Ollama (see `push`), or a reference.
@@ -43,44 +53,70 @@ def verify(
         progress: Receives progress events.
 
     Returns:
-        What is proven now, with warnings about what is not.
+        What is proven now, with warnings about what is not. Where the model promises nothing that its bytes could be
+        compared with, as a folder of files, `verified` is false.
 
     Raises:
         UsageError: `manifest_only` does not apply to the subject.
         SourceError: the source on disk is missing or cannot be read.
-        IntegrityError: bytes do not match their expected digest, size or checksum; verification stops at the first.
+        IntegrityError: bytes do not match their expected digest, size or checksum, where verification stops at the
+            first; or the files are not those of `options.against`, all of which are compared.
         FormatError: the source breaks the rules of its format.
         LimitError: a document is larger than its limit.
         StoreError: the store does not have something, refuses it or cannot be reached.
     """
     found = subject_of(subject)
     if options.manifest_only:
+        if options.against is not None:
+            raise UsageError("--against compares files, and --manifest-only reads none", hint="leave one of them out")
         return _verify_manifest(found, registry)
-    progress = progress or Progress()
-    if not isinstance(found, Reference):
-        with open_source(found, options, registry, linked=True) as (model, _):
-            return _verify_source(str(found), model, Workers(options.concurrency, progress))
-    return _verify_artifact(found, registry, options.concurrency, progress)
+    workers = Workers(options.concurrency, progress or Progress())
+    with ExitStack() as stack:
+        other = None
+        if options.against is not None:
+            other = stack.enter_context(open_model(subject_of(options.against), options, registry))
+        if isinstance(found, Reference):
+            report, files = _verify_artifact(found, registry, workers)
+        else:
+            paths = None if other is None else {file.path for file in other.files()}
+            model = stack.enter_context(_open_alike(found, paths, options, registry))
+            report, files = _verify_source(str(found), model, workers)
+            if other is not None:
+                linked = {file.path for file in model.linked}
+                folder = isinstance(found.place, Path) and found.place.is_dir()
+                theirs = [file for file in other.files(folder=folder) if file.path not in linked]
+                return _held_against(report, files, other, theirs, workers)
+        return report if other is None else _held_against(report, files, other, other.files(), workers)
 
 
-def _verify_source(source: str, model: Model, workers: Workers) -> VerifyReport:
+@contextmanager
+def _open_alike(
+    found: Source, paths: Collection[str] | None, options: VerifyOptions, registry: RegistryOptions | None
+) -> Iterator[Model]:
+    """Open a source; an archive as one file, if that is what it is compared with."""
+    with open_source(found, options, registry, linked=True) as (model, _):
+        archive = found.format.exact and isinstance(found.place, Path) and found.place.is_file()
+        if paths is None or not archive or paths == {file.path for file in model.files}:
+            yield model
+            return
+    with open_source(found, options, registry, exact=True) as (whole, _):
+        yield whole if paths == {file.path for file in whole.files} else model
+
+
+def _verify_source(source: str, model: Model, workers: Workers) -> tuple[VerifyReport, list[ModelFile]]:
+    """Read every file; the report, and the files with their sha256."""
     size = sum(file.size for file in model.files)
     workers.progress.plan("verifying", len(model.files), size)
-
-    def check(file: ModelFile) -> str:
-        task = Task("verifying", file.path, file.size)
-        with reported(workers.progress, task):
-            return LayerStream(Layer((file,), Encoding.RAW), workers.watch(task)).finish().diff_id
-
-    workers.map(check, model.files)
+    sums = workers.map(lambda file: sha256_of(file, workers, "verifying"), model.files)
     promised = sum(1 for file in model.files if file.sha256)
     proven = [f"{number(len(model.files), 'file')} ({number(size, 'byte')}) can be read to their end"]
     if promised:
         proven.append(f"{promised} of them {'has' if promised == 1 else 'have'} the sha256 that the format promises")
     if model.identity:
         proven.append(f"the identity is {model.identity}")
-    return VerifyReport(
+    report = VerifyReport(
         source=source,
+        verified=bool(promised or model.identity),
         identity=model.identity,
         file_count=len(model.files),
         size=size,
@@ -88,6 +124,49 @@ def _verify_source(source: str, model: Model, workers: Workers) -> VerifyReport:
         linked_count=len(model.linked),
         warnings=[*model.warnings, *_unproven(model)],
     )
+    return report, [file._replace(sha256=found) for file, found in zip(model.files, sums, strict=True)]
+
+
+def _held_against(
+    report: VerifyReport, files: Sequence[ModelFile], other: OpenModel, theirs: Iterable[ModelFile], workers: Workers
+) -> VerifyReport:
+    """Compare the files of a verified model with those of another.
+
+    Raises:
+        IntegrityError: they are not the same.
+    """
+    pairs = compare_files(theirs, files, workers)
+    wrong = [pair for pair in pairs if pair.change]
+    # An archive that is stored whole has no file in common with its folder.
+    apart = not any(pair.before and pair.after for pair in pairs)
+    same = apart and report.identity is not None and report.identity == other.model.identity
+    if wrong and not same:
+        raise IntegrityError(
+            f"{report.source} is not {other.name}: {_named(wrong)}",
+            hint=f"'ocibridge diff {other.name} {report.source}' shows all of it",
+        )
+    if same:
+        proven = "the identity is the one that is recorded in "
+    else:
+        proven = f"{number(len(pairs), 'file')}, and no other, {'is' if len(pairs) == 1 else 'are'} byte for byte in "
+    return report.model_copy(
+        update={
+            "verified": True,
+            "against": other.subject,
+            "proven": [*report.proven, proven + other.subject],
+            "warnings": [*report.warnings, *other.warnings],
+        }
+    )
+
+
+def _named(wrong: Sequence[FilePair]) -> str:
+    """The files that differ: `changed config.json; missing a.bin, b.bin and 3 more`."""
+    found = []
+    for change, word in (("changed", "changed"), ("removed", "missing"), ("added", "added")):
+        paths = [show(pair.path) for pair in wrong if pair.change == change]
+        more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+        found += [f"{word} {', '.join(paths[:_NAMED])}{more}"] if paths else []
+    return "; ".join(found)
 
 
 def _unproven(model: Model) -> list[str]:
@@ -100,10 +179,11 @@ def _unproven(model: Model) -> list[str]:
 
 
 def _verify_artifact(
-    reference: Reference, registry: RegistryOptions | None, concurrency: int, progress: Progress
-) -> VerifyReport:
+    reference: Reference, registry: RegistryOptions | None, workers: Workers
+) -> tuple[VerifyReport, list[ModelFile]]:
+    """Read every layer; the report, and the files with their sha256."""
     with open_store(reference, registry) as store:
-        fetched = fetch_artifact(store, reference)
+        fetched, notes = fetch_model(store, reference)
         artifact = fetched.artifact
         for layer in artifact.layers:
             _check_diff_id(layer)
@@ -111,21 +191,27 @@ def _verify_artifact(
         sink = form.checker(artifact.model) if form else CheckSink(artifact.model)
         with sink:
             identity = restore(
-                artifact.layers, store, sink, phase="verifying", concurrency=concurrency, progress=progress
+                artifact.layers,
+                store,
+                sink,
+                phase="verifying",
+                concurrency=workers.concurrency,
+                progress=workers.progress,
             ).identity
-        warnings = list(store.warnings)
+        files = [file for layer in artifact.layers for file in layer_files(store, layer)]
+        warnings = [*notes, *store.warnings]
     size = sum(layer.descriptor.size for layer in artifact.layers)
-    layers, files = number(len(artifact.layers), "layer"), number(len(sink.hashes), "file")
+    layers, count = number(len(artifact.layers), "layer"), number(len(sink.hashes), "file")
     proven = [
         f"the manifest has the digest {fetched.descriptor.digest}",
         f"{layers} ({number(size, 'byte')}) and the config have the digests that the manifest names",
-        f"{sink.listed} of {files} {'has' if sink.listed == 1 else 'have'} the sha256 that the manifest lists",
+        f"{sink.listed} of {count} {'has' if sink.listed == 1 else 'have'} the sha256 that the manifest lists",
     ]
     if any(layer.diff_id for layer in artifact.layers):
         proven.append("every layer unpacks to the diff id that the config names")
     if identity:
         proven.append(f"the identity is {identity}: every row of its own manifest matches the bytes of the layers")
-    return VerifyReport(
+    report = VerifyReport(
         source=str(reference.pinned(fetched.descriptor.digest)),
         identity=identity,
         digest=fetched.descriptor.digest,
@@ -134,6 +220,7 @@ def _verify_artifact(
         proven=proven,
         warnings=warnings,
     )
+    return report, [file._replace(sha256=sink.hashes[file.path]) for file in files]
 
 
 def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyReport:
@@ -144,7 +231,7 @@ def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyR
     from .thin import blobs_of
 
     with open_store(found, registry) as store:
-        fetched = fetch_artifact(store, found)
+        fetched, notes = fetch_model(store, found)
         form, blobs = blobs_of(found, fetched, store, "--manifest-only", registry)
         for layer in fetched.artifact.layers:
             _check_diff_id(layer)
@@ -156,7 +243,7 @@ def _verify_manifest(found: object, registry: RegistryOptions | None) -> VerifyR
         file_count=proof.files,
         size=proof.size,
         proven=[f"the manifest has the digest {fetched.descriptor.digest}", *proof.proven],
-        warnings=list(proof.warnings),
+        warnings=[*notes, *proof.warnings],
     )
 
 

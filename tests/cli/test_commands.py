@@ -128,13 +128,14 @@ def test_verify_a_path(run: Run, carton: Path) -> None:
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     report = InspectReport(
-        source="x", kind="artifact", format=None, identity=None, origin={},
+        source="x", kind="artifact", format=None, identity=None, origin={}, size=0,
         info=InfoReport(title="\x1b]0;owned\x07", description="one\ntwo", authors=["a", "b"]),
         files=[FileReport(path="w.bin", role="weight", size=None, sha256=None, symlink=None)],
         annotations={"k\x1b": "v", "same": "a, b"},
     )  # fmt: skip
     assert described(report) == [
         "source  x",
+        "size    0 B",
         "",
         "metadata",
         r"  title        \x1b]0;owned\x07",

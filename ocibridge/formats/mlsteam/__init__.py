@@ -35,6 +35,7 @@ class MlsteamFormat(Format[ReadOptions, MlsteamWriteOptions]):
     suffixes = (SUFFIX,)
     exact = True
     archive_options = frozenset({"zip_method", "hooks"})
+    archive_folder = ".mlarchive/"
     read_options = ReadOptions
     write_options = MlsteamWriteOptions
 
