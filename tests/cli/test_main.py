@@ -233,6 +233,14 @@ def test_every_example_of_a_help_text_can_be_parsed() -> None:
     assert found > 20
 
 
+def test_the_pages_that_help_texts_name_are_there() -> None:
+    pages = {
+        page for each in _parsers(build_parser()) for page in re.findall(r"^more: (\S+)$", each.epilog or "", re.M)
+    }
+    assert len(pages) > 5
+    assert [page for page in pages if not (Path(__file__).parents[2] / page).is_file()] == []
+
+
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     yield parser
     for action in parser._actions:
