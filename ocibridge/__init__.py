@@ -52,12 +52,16 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.inspect import raw_manifest as raw_manifest
     from .operations.login import login as login
     from .operations.login import logout as logout
+    from .operations.naming import ls as ls
+    from .operations.naming import tag as tag
+    from .operations.naming import tags as tags
     from .operations.options import ConvertOptions as ConvertOptions
     from .operations.options import CopyOptions as CopyOptions
     from .operations.options import FileOptions as FileOptions
     from .operations.options import InspectOptions as InspectOptions
     from .operations.options import PullOptions as PullOptions
     from .operations.options import PushOptions as PushOptions
+    from .operations.options import RmOptions as RmOptions
     from .operations.options import VerifyOptions as VerifyOptions
     from .operations.pull import pull as pull
     from .operations.push import push as push
@@ -66,10 +70,15 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.reports import InspectReport as InspectReport
     from .operations.reports import LoginReport as LoginReport
     from .operations.reports import LogoutReport as LogoutReport
+    from .operations.reports import LsReport as LsReport
     from .operations.reports import PrepareReport as PrepareReport
     from .operations.reports import PullReport as PullReport
     from .operations.reports import PushReport as PushReport
+    from .operations.reports import RmReport as RmReport
+    from .operations.reports import TagReport as TagReport
+    from .operations.reports import TagsReport as TagsReport
     from .operations.reports import VerifyReport as VerifyReport
+    from .operations.rm import rm as rm
     from .operations.verify import verify as verify
     from .settings import Limits as Limits
     from .stores.memory import MemoryStore as MemoryStore
@@ -109,11 +118,14 @@ _MODULES = {
     "operations.files": "OpenFile open_file",
     "operations.inspect": "inspect raw_manifest",
     "operations.login": "login logout",
-    "operations.options": "ConvertOptions CopyOptions FileOptions InspectOptions PullOptions PushOptions VerifyOptions",
+    "operations.naming": "ls tag tags",
+    "operations.options": "ConvertOptions CopyOptions FileOptions InspectOptions PullOptions PushOptions "
+    "RmOptions VerifyOptions",
     "operations.pull": "pull",
     "operations.push": "push",
-    "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport PrepareReport "
-    "PullReport PushReport VerifyReport",
+    "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport LsReport "
+    "PrepareReport PullReport PushReport RmReport TagReport TagsReport VerifyReport",
+    "operations.rm": "rm",
     "operations.verify": "verify",
     "settings": "Limits",
     "stores.memory": "MemoryStore",

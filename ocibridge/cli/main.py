@@ -37,7 +37,7 @@ GROUPS = {
     "move models": ("push", "pull", "copy", "convert", "mirror"),
     "look at models": ("inspect", "cat", "verify"),
     "mount models in Kubernetes": ("volume",),
-    "registries": ("login",),
+    "registries": ("tags", "ls", "tag", "rm", "login"),
     "set up": ("config", "completion", "version"),
 }
 """Modules of this package that declare a command, or two (`login` and `logout`), by title in the help text."""

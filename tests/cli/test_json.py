@@ -50,6 +50,10 @@ mirror-plan     mirror check {folder}/job.yaml
 volume-prepare  volume prepare {place}:v1
 volume-check    volume check {place}:v1-image
 volume-manifest volume manifest {place}:v1
+tags            tags {place}
+ls              ls {host}
+tag             tag {place}:v1 stable
+rm              rm {place}:v1 --all-tags --companions
 logout          logout {host}
 """
 WRITTEN = {"airgap-inventory": "inventory.json", "mirror-plan": "plan.json", "mirror-report": "report.json"}
