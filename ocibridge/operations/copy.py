@@ -23,7 +23,7 @@ from ..transfer.session import CopySession
 from .companions import companion_reference, companion_suffixes
 from .options import CopyOptions
 from .reports import CopiedCompanion, CopyReport
-from .sources import other_side
+from .sources import other_side, stored_reference
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -67,7 +67,7 @@ def copy(
         >>> copy("localhost:5000/models/digits:v1", "localhost:5001/mirror/digits").tag  # doctest: +SKIP
         'v1'
     """
-    origin = parse_reference(source) if isinstance(source, str) else source
+    origin = stored_reference(source)
     goal = _goal(origin, parse_reference(target) if isinstance(target, str) else target)
     graph = GraphOptions(
         platforms=tuple(options.platforms or ()),

@@ -14,7 +14,7 @@ from ..formats.base import Sink
 from ..formats.registry import address_of
 from ..io.existing import TargetRules
 from ..layers import StoredLayer
-from ..oci import Reference, RegistryReference, parse_reference, sha256_digest
+from ..oci import Reference, RegistryReference, sha256_digest
 from ..stores.base import Store
 from ..stores.opening import open_store
 from ..transfer import Progress, restore
@@ -24,6 +24,7 @@ from .models import fetch_model
 from .options import PullOptions
 from .reports import FileChanges, PullReport
 from .selection import Selection
+from .sources import stored_reference
 from .targets import default_dest, folders_above, format_to_write, sink_for, writing_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def pull(
         IntegrityError: a byte is not what was promised.
         DestinationError: something at the target is in the way, or it cannot be written.
     """
-    reference = parse_reference(source) if isinstance(source, str) else source
+    reference = stored_reference(source, f"'ocibridge convert {source} TARGET' writes it in another format")
     selection = Selection(options)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(reference, registry))

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from ..stores.base import Store
     from ..stores.registry import Hosts, RegistryOptions
     from .options import SourceOptions
+
+_LOOKED_AT = 10_000
+"""Names of a folder among which a misspelt one is looked for."""
 
 
 class Source(NamedTuple):
@@ -119,8 +124,12 @@ def source_of(source: str | os.PathLike[str]) -> Source:
     if isinstance(source, str):
         _refuse_elsewhere(source)
     path = Path(source)
-    with reading(path):
-        path.stat()
+    try:
+        with reading(path):
+            path.stat()
+    except SourceError as exc:
+        exc.hint = _did_you_mean(path) or exc.hint
+        raise
     found = format_of(path)
     if not found:
         raise SourceError(
@@ -163,7 +172,40 @@ def path_or_reference(text: str) -> Path | Reference:
     except InvalidReference as exc:
         if web_address(text):
             raise
-        raise InvalidReference(f"{show(text)} is neither a path that exists nor a reference", hint=exc.hint) from None
+        hint = _did_you_mean(path) or exc.hint
+        raise InvalidReference(f"{show(text)} is neither a path that exists nor a reference", hint=hint) from None
+
+
+def stored_reference(source: str | Reference, instead: str | None = None) -> Reference:
+    """The reference of what is read from a store.
+
+    Args:
+        source: What the user named.
+        instead: What to do where that is a path on disk, for the message; by default, to push it.
+
+    Raises:
+        UsageError: it is a path.
+        InvalidReference: it is no reference.
+    """
+    if isinstance(source, Reference):
+        return source
+    try:
+        return parse_reference(source)
+    except InvalidReference:
+        if _exists(Path(source)):
+            hint = instead or f"publish it with 'ocibridge push {source} TARGET'"
+            raise UsageError(f"{show(source)} is a path, and not a reference", hint=hint) from None
+        raise
+
+
+def _did_you_mean(path: Path) -> str | None:
+    """Return a hint that names the entry of the same folder whose name is most similar."""
+    try:
+        names = [each.name for each in islice(os.scandir(path.parent), _LOOKED_AT)]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(path.name, names, 1)
+    return f"did you mean {path.with_name(near[0])}?" if near else None
 
 
 def is_like_reference(text: str) -> bool:

@@ -12,7 +12,8 @@ from .. import settings
 from ..dialects.image import parse_platforms
 from ..dialects.reading import is_model
 from ..errors import UsageError
-from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, RegistryReference, parse_reference
+from ..oci import MEDIA_TYPE_DOCKER_MANIFEST, Manifest, Reference, RegistryReference
+from ..operations.sources import stored_reference
 from ..stores.opening import open_store
 from .companions import FoundImage, find_image
 from .documents import Documents, ManifestOrIndex
@@ -68,7 +69,7 @@ def volume_check(
     runtimes = [parse_runtime(name, options.version) for name in names]
     nodes = (options.platform, options.read)
     parse_platforms([options.platform])
-    named = parse_reference(reference) if isinstance(reference, str) else reference
+    named = stored_reference(reference)
     with open_store(named, registry) as store:
         documents = Documents(store)
         top = documents.named(named.version)

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from ..dialects.reading import is_model
 from ..errors import FormatError, NotFound, UsageError
-from ..oci import Reference, RegistryReference, parse_reference
+from ..oci import Reference, RegistryReference
 from ..operations.artifacts import fetch_artifact
+from ..operations.sources import stored_reference
 from ..paths import show
 from ..stores.opening import open_store
 from ..stores.registry.options import is_loopback
@@ -55,7 +56,7 @@ def volume_manifest(
     Example:
         >>> print(volume_manifest("localhost:5000/models/digits:v1").yaml)  # doctest: +SKIP
     """
-    named = parse_reference(reference) if isinstance(reference, str) else reference
+    named = stored_reference(reference)
     if not isinstance(named, RegistryReference):
         raise UsageError(f"pods cannot pull from {named.name}", hint="push the model to a registry first")
     _check(options)

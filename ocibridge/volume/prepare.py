@@ -17,7 +17,7 @@ from ..operations.artifacts import Fetched, fetch_artifact
 from ..operations.companions import companion_reference
 from ..operations.image import publish_image
 from ..operations.reports import PlatformReport, PrepareReport, layer_reports
-from ..operations.sources import other_side
+from ..operations.sources import other_side, stored_reference
 from ..paths import check_path, show
 from ..stores.base import Store
 from ..stores.opening import open_store
@@ -65,7 +65,7 @@ def volume_prepare(
         >>> volume_prepare("localhost:5000/models/digits:v1").tag  # doctest: +SKIP
         'v1-image'
     """
-    reference = parse_reference(source) if isinstance(source, str) else source
+    reference = stored_reference(source)
     goal = reference if target is None else (parse_reference(target) if isinstance(target, str) else target)
     place = companion_reference(_tagged(goal, target is None), options.suffix)
     wanted = parse_platforms(settings.PLATFORMS if options.platforms is None else options.platforms)
