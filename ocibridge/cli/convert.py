@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..operations.options import STANDARD_OUTPUT, ConvertOptions
 from . import options
 from .output import losses
-from .pull import files, refuse_json, target_name
+from .pull import files, planned, refuse_json, target_name
 from .push import movements
 from .running import perform
 
@@ -61,12 +61,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(report: ConvertReport) -> list[str]:
+    if report.dry_run:
+        return planned(report)
     if report.reference:
         return [report.reference]
     return [] if report.target == STANDARD_OUTPUT else [report.target]
 
 
 def _summary(report: ConvertReport) -> str:
+    if report.dry_run:
+        name = report.source_identity or "the model"
+        return f"would convert {name} to {target_name(report)} {files(report)}"
     name = report.identity or "the model"
     if report.reference:
         origin = report.source_dialect or report.source

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError, human_size, number
 from ..operations.options import STANDARD_OUTPUT, PullOptions
 from . import options
-from .output import losses
+from .output import columns, losses
 from .running import perform
 
 if TYPE_CHECKING:
@@ -54,8 +54,21 @@ def run(args: argparse.Namespace) -> None:
     perform(
         args,
         lambda progress: pull(args.source, args.dest, chosen, on_losses=tell, registry=registry, progress=progress),
-        lambda report: [] if report.target == STANDARD_OUTPUT else [report.source],
+        _lines,
         _summary,
+    )
+
+
+def _lines(report: PullReport) -> list[str]:
+    if report.dry_run:
+        return planned(report)
+    return [] if report.target == STANDARD_OUTPUT else [report.source]
+
+
+def planned(report: PullReport | ConvertReport) -> list[str]:
+    """Return the lines of a dry run: what would happen to each file, its bytes and its path."""
+    return columns(
+        [(each.action, "-" if each.size is None else str(each.size), each.path) for each in report.files], ""
     )
 
 
@@ -75,6 +88,9 @@ def target_name(report: PullReport | ConvertReport) -> str:
 
 
 def _summary(report: PullReport) -> str:
+    if report.dry_run:
+        name = f"{report.source_identity} " if report.source_identity else ""
+        return f"would pull {name}to {target_name(report)} {files(report)}"
     name = f"{report.identity} " if report.identity else ""
     kept = f", {human_size(report.kept)} kept from an earlier run" if report.kept else ""
     return f"pulled {name}to {target_name(report)} {files(report)}{kept}"

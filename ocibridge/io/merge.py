@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import DestinationError, writing
 from ..paths import show
@@ -99,6 +99,15 @@ class Merge:
                 found.append(file.path)
         self._refuse(found)
         return missing
+
+    def action(self, file: ExpectedFile) -> Literal["add", "update", "keep", "compare"]:
+        """Return what `publish` will do about a file; `compare` where only its bytes tell whether it is kept."""
+        status = self._look(file.path)
+        if status is None:
+            return "add"
+        if not self._may_be_equal(file, status):
+            return "update"
+        return "compare" if file.sha256 is None and file.symlink is None else "keep"
 
     def _may_be_equal(self, file: ExpectedFile, status: os.stat_result) -> bool:
         if file.symlink is not None:

@@ -162,6 +162,13 @@ class StagingFolder:
                 child.unlink()
 
 
+def has_left_over(dest: Path) -> bool:
+    """Return whether an interrupted process has left something of the target, or another one is writing it."""
+    final = real_target(dest)
+    places = (hidden_path(final, "ocibridge"), hidden_path(final, "archive.ocibridge"))
+    return any(os.path.lexists(each) for each in (*places, hidden_path(final / "merge", "ocibridge")))
+
+
 class Staging(StagingFolder):
     """A file or folder in a staging folder, and the step that gives it its final name.
 

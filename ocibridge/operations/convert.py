@@ -23,6 +23,7 @@ from .artifacts import fetch_artifact
 from .options import (
     STANDARD_OUTPUT,
     ConvertOptions,
+    DryRunOptions,
     FolderOptions,
     PullOptions,
     PushOptions,
@@ -88,6 +89,7 @@ def convert(
             return _restored(pull(origin, goal, writing, on_losses=on_losses, registry=registry, progress=progress))
         return rewrite(_as_given(source), goal, options, on_losses=on_losses, registry=registry, progress=progress)
     refuse_set(options, TargetOptions, f"a target on disk, and {goal} is in a store")
+    refuse_set(options, DryRunOptions, f"a target on disk, and {goal} is in a store")
     refuse_options(options.writing, f"{goal} is in a store")
     if not isinstance(origin, Reference):
         packing = shared(PushOptions, options, dialect=options.dialect or "cnai")
@@ -140,6 +142,8 @@ def _restored(done: PullReport) -> ConvertReport:
         file_count=done.file_count,
         selected_from=done.selected_from,
         changes=done.changes,
+        dry_run=done.dry_run,
+        files=done.files,
         size=done.size,
         kept=done.kept,
         note=done.note,

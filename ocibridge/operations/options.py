@@ -135,6 +135,13 @@ class TargetOptions(ExistingOptions, LimitOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DryRunOptions(Options):
+    """Options of what can be planned without doing it."""
+
+    dry_run: bool = option(False, help="say what would be written, and write nothing")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SelectOptions(Options):
     """Globs of gitignore(5), which select files of a model."""
 
@@ -213,7 +220,7 @@ class PushOptions(SelectOptions, FolderOptions, SourceOptions, CacheOptions, Tra
 
 
 @dataclass(frozen=True, kw_only=True)
-class PullOptions(TargetOptions, SelectOptions, TransferOptions):
+class PullOptions(TargetOptions, DryRunOptions, SelectOptions, TransferOptions):
     """Options of `pull`."""
 
     thin: bool = option(
@@ -222,7 +229,9 @@ class PullOptions(TargetOptions, SelectOptions, TransferOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(TargetOptions, FolderOptions, SelectOptions, SourceOptions, CacheOptions, TransferOptions):
+class ConvertOptions(
+    TargetOptions, DryRunOptions, FolderOptions, SelectOptions, SourceOptions, CacheOptions, TransferOptions
+):
     """Options of `convert`; `dialect` is for a target that is a reference."""
 
     dialect: str | None = option(None, help=_DIALECT, choices=dialect_names)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FormatError, UsageError, number
-from ..formats.base import Sink
+from ..formats.base import Sink, StoredModel
 from ..formats.registry import address_of
 from ..io.existing import TargetRules
 from ..layers import StoredLayer
@@ -19,13 +19,14 @@ from ..stores.base import Store
 from ..stores.opening import open_store
 from ..transfer import Progress, restore
 from .artifacts import Fetched
+from .dryrun import Plan, plan_target
 from .existing import changes_of, kept_archive, places_of
 from .models import fetch_model
 from .options import PullOptions
 from .reports import FileChanges, PullReport
 from .selection import Selection
 from .sources import stored_reference
-from .targets import default_dest, folders_above, format_to_write, sink_for, writing_of
+from .targets import default_dest, folders_above, format_to_write, target_for, writing_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -65,58 +66,93 @@ def pull(
         DestinationError: something at the target is in the way, or it cannot be written.
     """
     reference = stored_reference(source, f"'ocibridge convert {source} TARGET' writes it in another format")
+    if options.dry_run and options.thin:
+        raise UsageError("--dry-run says nothing of a thin archive", hint="leave out one of --dry-run and --thin")
     selection = Selection(options)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(reference, registry))
         fetched, warnings = fetch_model(store, reference)
         stored, layers = selection.of_artifact(fetched.artifact)
         dest = default_dest(reference, stored, options.as_format) if dest is None else dest
-        pinned = str(reference.pinned(fetched.descriptor.digest))
         key = _key(reference, fetched, options)
+        report = _report(reference, fetched, stored, layers, str(dest), bool(selection))
         if kept := kept_archive(dest, key, options):
-            return PullReport(
-                reference=pinned,
-                digest=fetched.descriptor.digest,
-                identity=kept.get("identity"),
-                format=kept["format"],
-                path=str(dest),
-                files=len(stored.files),
-                size=sum(layer.descriptor.size for layer in layers),
-                changes=FileChanges(kept=1),
-                warnings=[*warnings, *store.warnings],
+            found = {"identity": kept.get("identity"), "format": kept["format"], "changes": FileChanges(kept=1)}
+            return report.model_copy(
+                update={**found, "dry_run": options.dry_run, "warnings": [*warnings, *store.warnings]}
             )
-        stack.enter_context(folders_above(dest))
-        record = {"reference": pinned, "digest": fetched.descriptor.digest, "key": key}
+        record = {"reference": report.source, "digest": report.digest, "key": key}
         rules = TargetRules(options.existing, places_of(reference), record)
+        if options.dry_run:
+            return _planned(report, plan_target(dest, stored, options, rules), [*warnings, *store.warnings])
+        stack.enter_context(folders_above(dest))
         existed = os.path.lexists(dest)
         if options.thin:
             kind, sink, layers, warning = _thin(reference, fetched, store, dest, options, key, rules, registry)
             warnings.append(warning)
         else:
-            kind, sink = sink_for(dest, stored, options, key, rules)
+            target = target_for(dest, stored, options)
+            kind, sink = target.kind, target.sink(key, rules)
         with sink:
             if sink.losses and on_losses:
                 on_losses(sink.losses)
             wanted = selection.takes if selection else None
             done = restore(layers, store, sink, concurrency=options.concurrency, progress=progress, wanted=wanted)
         warnings += store.warnings
+    written = {
+        "identity": done.identity,
+        "format": kind,
+        "file_count": done.files if selection else len(stored.files),
+        "size": _size(layers),
+        "kept": done.kept,
+        "changes": changes_of(sink, existed),
+        "note": sink.note,
+        "losses": list(sink.losses),
+        "warnings": warnings,
+    }
+    return report.model_copy(update=written)
+
+
+def _report(
+    reference: Reference,
+    fetched: Fetched,
+    stored: StoredModel,
+    layers: Sequence[StoredLayer],
+    target: str,
+    partial: bool,
+) -> PullReport:
+    """The report as far as it is known before anything is written."""
+    model = fetched.artifact.model
     return PullReport(
-        source=pinned,
-        source_format=fetched.artifact.model.format,
+        source=str(reference.pinned(fetched.descriptor.digest)),
+        source_format=model.format,
         source_dialect=fetched.artifact.dialect,
-        source_identity=fetched.artifact.model.identity,
-        target=str(dest),
+        source_identity=model.identity,
+        target=target,
         digest=fetched.descriptor.digest,
-        identity=done.identity,
-        format=kind,
-        file_count=done.files if selection else len(stored.files),
-        selected_from=len(fetched.artifact.model.files) if selection else None,
-        size=sum(layer.descriptor.size for layer in layers),
-        kept=done.kept,
-        changes=changes_of(sink, existed),
-        note=sink.note,
-        losses=list(sink.losses),
-        warnings=warnings,
+        identity=None,
+        format="",
+        file_count=len(stored.files),
+        selected_from=len(model.files) if partial else None,
+        size=_size(layers),
+        warnings=[],
+    )
+
+
+def _size(layers: Sequence[StoredLayer]) -> int:
+    return sum(layer.descriptor.size for layer in layers)
+
+
+def _planned(report: PullReport, plan: Plan, warnings: list[str]) -> PullReport:
+    return report.model_copy(
+        update={
+            "dry_run": True,
+            "format": plan.format,
+            "files": plan.files,
+            "changes": plan.changes,
+            "losses": list(plan.losses),
+            "warnings": warnings,
+        }
     )
 
 

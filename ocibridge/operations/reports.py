@@ -87,6 +87,16 @@ class FileChanges(Report):
     kept: int = Field(0, description="files that were there with the same bytes, and were left alone")
 
 
+class PlannedFile(Report):
+    """One file of a dry run."""
+
+    path: str
+    size: int | None = Field(description="bytes, where they are known before anything is read")
+    action: Literal["add", "update", "keep", "compare"] = Field(
+        description="compare: there is a file of this size, and its bytes decide whether it is kept"
+    )
+
+
 class PullReport(JsonReport):
     """Result of `pull`."""
 
@@ -108,6 +118,8 @@ class PullReport(JsonReport):
         0, description="of these, bytes that an interrupted pull had left and that were not fetched again"
     )
     changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
+    dry_run: bool = Field(False, description="whether this is what would be written, and nothing was")
+    files: list[PlannedFile] = Field([], description="files of a dry run; an archive is one")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]
@@ -157,6 +169,8 @@ class ConvertReport(JsonReport):
     size: int | None = Field(None, description="bytes of these files, or of the layers from which they were written")
     kept: int = Field(0, description="bytes that an interrupted run had left and that were not fetched again")
     changes: FileChanges = Field(FileChanges(), description="how many files of the target are new")
+    dry_run: bool = Field(False, description="whether this is what would be written, and nothing was")
+    files: list[PlannedFile] = Field([], description="files of a dry run; an archive is one")
     note: str | None = Field(None, description="for an archive that is rebuilt: exact, or equivalent")
     losses: list[str] = Field([], description="what the target cannot express")
     warnings: list[str]

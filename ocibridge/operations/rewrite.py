@@ -14,12 +14,13 @@ from ..io.content import FileContent
 from ..io.existing import TargetRules
 from ..model import FileEntry, Model
 from ..transfer import Progress, write_model
+from .dryrun import plan_target
 from .existing import changes_of
 from .options import ConvertOptions
 from .reports import ConvertReport
 from .selection import Selection
 from .sources import open_source, source_of
-from .targets import folders_above, sink_for
+from .targets import folders_above, target_for
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -48,30 +49,40 @@ def rewrite(
         OcibridgeError: as for `push` and `pull`.
     """
     selection = Selection(options)
-    with open_source(source_of(source), options, registry) as (whole, _), folders_above(dest):
+    with open_source(source_of(source), options, registry) as (whole, _):
         model = selection.of_source(whole)
         rules = TargetRules(options.existing, _places(source, whole), {"reference": str(source)})
-        existed = os.path.lexists(dest)
-        kind, sink = sink_for(dest, as_stored(model), options, rules=rules)
-        with sink:
-            if sink.losses and on_losses:
-                on_losses(sink.losses)
-            identity = write_model(model, sink, concurrency=options.concurrency, progress=progress)
-    return ConvertReport(
-        source=str(source),
-        source_format=whole.format,
-        source_identity=whole.identity,
-        target=str(dest),
-        format=kind,
-        identity=identity,
-        file_count=len(model.files),
-        selected_from=len(whole.files) if selection else None,
-        size=sum(file.size for file in model.files),
-        note=sink.note,
-        changes=changes_of(sink, existed),
-        losses=list(sink.losses),
-        warnings=list(model.warnings),
-    )
+        report = ConvertReport(
+            source=str(source),
+            source_format=whole.format,
+            source_identity=whole.identity,
+            target=str(dest),
+            format=None,
+            identity=None,
+            file_count=len(model.files),
+            selected_from=len(whole.files) if selection else None,
+            size=sum(file.size for file in model.files),
+            warnings=list(model.warnings),
+        )
+        if options.dry_run:
+            plan = plan_target(dest, as_stored(model), options, rules)
+            found = {"format": plan.format, "files": plan.files, "changes": plan.changes, "losses": list(plan.losses)}
+            return report.model_copy(update={**found, "dry_run": True})
+        with folders_above(dest):
+            existed = os.path.lexists(dest)
+            target = target_for(dest, as_stored(model), options)
+            with target.sink(None, rules) as sink:
+                if sink.losses and on_losses:
+                    on_losses(sink.losses)
+                identity = write_model(model, sink, concurrency=options.concurrency, progress=progress)
+    written = {
+        "format": target.kind,
+        "identity": identity,
+        "note": sink.note,
+        "changes": changes_of(sink, existed),
+        "losses": list(sink.losses),
+    }
+    return report.model_copy(update=written)
 
 
 def as_stored(model: Model) -> StoredModel:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import FormatError, UsageError, writing
 from ..formats.base import Sink, StoredModel, WriteOptions
@@ -27,25 +29,33 @@ FILE = "file"
 _SHOWN = 5
 
 
-def sink_for(
-    dest: str | os.PathLike[str],
-    stored: StoredModel,
-    options: TargetOptions,
-    key: str | None = None,
-    rules: TargetRules = TargetRules(),
-) -> tuple[str, Sink]:
-    """The name of the format that is written, and where it goes.
+class Target(NamedTuple):
+    """The place that a model is written to, and the way.
+
+    Attributes:
+        kind: What reports call its format.
+        packed: Whether it is a file; None where it has no path.
+        place: Its path; None where it has none.
+        sink: Makes its sink, with a key (see `WriteOptions`) and rules for what exists there.
+    """
+
+    kind: str
+    packed: bool | None
+    place: Path | None
+    sink: Callable[[str | None, TargetRules], Sink]
+
+
+def target_for(dest: str | os.PathLike[str], stored: StoredModel, options: TargetOptions) -> Target:
+    """The target that a name stands for; nothing is written yet.
 
     Args:
         dest: A path, a name with the scheme of a format, or `-`.
         stored: What will arrive.
         options: How it is written.
-        key: See `WriteOptions`.
-        rules: What may happen to what exists there; the format is added to what they record.
 
     Raises:
         UsageError: an option is for another kind of target, or `dest` names none.
-        FormatError: the model cannot be written there.
+        FormatError: it is the name of a single file, and the model has several.
     """
     text = os.fspath(dest)
     address = address_of(dest) if isinstance(dest, str) else None
@@ -53,17 +63,30 @@ def sink_for(
         if options.as_format is not None:
             raise UsageError("--as is for files and folders", hint="leave it out, or give a path as DEST")
         _refuse_partial(text, options)
-        return address.format.name, address.sink(stored, writing_of(address.format, options, text, None, key, rules))
+        return _target(address.format.name, None, None, address.format, options, text, partial(address.sink, stored))
     if text == STANDARD_OUTPUT:
-        return FILE, _standard_output(stored, options)
+        sink = _standard_output(stored, options)
+        return Target(FILE, None, None, lambda *_: sink)
     if isinstance(dest, str):
         _refuse_reference(dest)
     form, packed = format_to_write(dest, options.as_format, stored)
     if packed and form.name != FOLDER:
         _refuse_partial(text, options)
-    writing = writing_of(form, options, text, packed, key, rules)
-    kind = form.name if packed else FOLDER
-    return FILE if packed and kind == FOLDER else kind, form.sink(Path(dest), stored, writing)
+    kind = FOLDER if not packed else FILE if form.name == FOLDER else form.name
+    return _target(kind, packed, Path(dest), form, options, text, partial(form.sink, Path(dest), stored))
+
+
+def _target(
+    kind: str,
+    packed: bool | None,
+    place: Path | None,
+    form: AnyFormat,
+    options: TargetOptions,
+    dest: str,
+    make: Callable[[WriteOptions], Sink],
+) -> Target:
+    writing_of(form, options, dest, packed, None)  # refuses options that do not fit
+    return Target(kind, packed, place, lambda key, rules: make(writing_of(form, options, dest, packed, key, rules)))
 
 
 def writing_of(
@@ -208,8 +231,12 @@ def default_dest(reference: Reference, stored: StoredModel, as_format: str | Non
 
 
 @contextmanager
-def folders_above(dest: str | os.PathLike[str]) -> Iterator[None]:
+def folders_above(dest: str | os.PathLike[str], *, keep: bool = True) -> Iterator[None]:
     """Make the folders that `dest` is to be in; where the block fails, those that are empty are removed again.
+
+    Args:
+        dest: The target.
+        keep: Whether they stay where it does not fail.
 
     Raises:
         DestinationError: they cannot be made.
@@ -220,13 +247,14 @@ def folders_above(dest: str | os.PathLike[str]) -> Iterator[None]:
         with writing(Path(dest)):
             made = [each for each in (above, *above.parents) if not each.exists()]
             above.mkdir(parents=True, exist_ok=True)
+    done = False
     try:
         yield
-    except BaseException:
-        for folder in made:
+        done = keep
+    finally:
+        for folder in () if done else made:
             with suppress(OSError):
                 folder.rmdir()
-        raise
 
 
 def _refuse_reference(dest: str) -> None:

@@ -114,7 +114,10 @@ def test_options_for_targets_on_disk_are_refused_for_others(
     tmp_path: Path, file: Path, stored: str, option: Option
 ) -> None:
     options = ConvertOptions(dialect="modelpack", **{option.name: value_of(option)})
-    with pytest.raises(UsageError, match=f"{option.flags[0]} is for a target on disk, and oci:.* is in a store"):
+    with pytest.raises(
+        UsageError,
+        match=f"{option.flags[0]} is for a (source or )?target on disk, and oci:.* (is|are) in (a store|stores)",
+    ):
         convert(stored, f"oci:{tmp_path}/other:v1", options)
 
 
