@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .mirror.run import mirror_run as mirror_run
     from .operations.convert import convert as convert
     from .operations.copy import copy as copy
+    from .operations.diff import diff as diff
     from .operations.files import OpenFile as OpenFile
     from .operations.files import open_file as open_file
     from .operations.inspect import inspect as inspect
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.naming import tags as tags
     from .operations.options import ConvertOptions as ConvertOptions
     from .operations.options import CopyOptions as CopyOptions
+    from .operations.options import DiffOptions as DiffOptions
     from .operations.options import FileOptions as FileOptions
     from .operations.options import InspectOptions as InspectOptions
     from .operations.options import PullOptions as PullOptions
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.push import push as push
     from .operations.reports import ConvertReport as ConvertReport
     from .operations.reports import CopyReport as CopyReport
+    from .operations.reports import DiffReport as DiffReport
     from .operations.reports import InspectReport as InspectReport
     from .operations.reports import LoginReport as LoginReport
     from .operations.reports import LogoutReport as LogoutReport
@@ -115,15 +118,16 @@ _MODULES = {
     "mirror.run": "mirror_run",
     "operations.convert": "convert",
     "operations.copy": "copy",
+    "operations.diff": "diff",
     "operations.files": "OpenFile open_file",
     "operations.inspect": "inspect raw_manifest",
     "operations.login": "login logout",
     "operations.naming": "ls tag tags",
-    "operations.options": "ConvertOptions CopyOptions FileOptions InspectOptions PullOptions PushOptions "
-    "RmOptions VerifyOptions",
+    "operations.options": "ConvertOptions CopyOptions DiffOptions FileOptions InspectOptions PullOptions "
+    "PushOptions RmOptions VerifyOptions",
     "operations.pull": "pull",
     "operations.push": "push",
-    "operations.reports": "ConvertReport CopyReport InspectReport LoginReport LogoutReport LsReport "
+    "operations.reports": "ConvertReport CopyReport DiffReport InspectReport LoginReport LogoutReport LsReport "
     "PrepareReport PullReport PushReport RmReport TagReport TagsReport VerifyReport",
     "operations.rm": "rm",
     "operations.verify": "verify",

@@ -25,6 +25,7 @@ from .oci import Document, Index, Manifest
 from .operations.reports import (
     ConvertReport,
     CopyReport,
+    DiffReport,
     InspectReport,
     LoginReport,
     LogoutReport,
@@ -63,6 +64,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "copy": CopyReport,
     "inspect": InspectReport,
     "verify": VerifyReport,
+    "diff": DiffReport,
     "volume-prepare": PrepareReport,
     "volume-check": VolumeCheckReport,
     "volume-manifest": VolumeManifestReport,

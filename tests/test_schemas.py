@@ -41,6 +41,7 @@ def test_every_document_follows_its_schema(options: dict[str, Any], tmp_path: Pa
     check("inspect", json.loads(ocibridge.inspect(pushed.reference).to_json()))
     check("verify", json.loads(ocibridge.verify(pushed.reference).to_json()))
     check("verify", json.loads(ocibridge.verify(DIGITS).to_json()))
+    check("diff", json.loads(ocibridge.diff(DIGITS, pushed.reference).to_json()))
 
     check("index", json.loads((layout / "index.json").read_bytes()))
     data = (layout / "blobs" / "sha256" / pushed.digest[7:]).read_bytes()

@@ -35,7 +35,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 DONE, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 GROUPS = {
     "move models": ("push", "pull", "copy", "convert", "mirror"),
-    "look at models": ("inspect", "cat", "verify"),
+    "look at models": ("inspect", "cat", "diff", "verify"),
     "mount models in Kubernetes": ("volume",),
     "registries": ("tags", "ls", "tag", "rm", "login"),
     "set up": ("config", "completion", "version"),

@@ -243,6 +243,11 @@ class InspectOptions(SourceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiffOptions(SourceOptions, TransferOptions):
+    """Options of `diff`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileOptions(SourceOptions):
     """Options of `open_file`."""
 

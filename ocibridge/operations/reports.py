@@ -267,6 +267,60 @@ class RmReport(JsonReport):
     warnings: list[str]
 
 
+class DiffSide(Report):
+    """One of two models that are compared."""
+
+    source: str = Field(description="path, or pinned reference")
+    digest: Digest | None = Field(description="digest of the manifest, of an artifact")
+    format: str | None
+    identity: str | None = Field(description="as recorded; `verify` proves it")
+
+
+class FileDifference(Report):
+    """A file that differs."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    before_size: int | None = Field(description="bytes; null if it was added")
+    after_size: int | None = Field(description="bytes; null if it was removed")
+    before_sha256: str | None = Field(description="null where nothing says it")
+    after_sha256: str | None = Field(description="null where nothing says it")
+
+
+class ValueDifference(Report):
+    """A value that differs."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+class LayerDifference(Report):
+    """Layers of two artifacts."""
+
+    shared: int = Field(description="layers that both have")
+    shared_size: int = Field(description="bytes")
+    removed: int = Field(description="layers that only the first has")
+    removed_size: int = Field(description="bytes")
+    added: int = Field(description="layers that only the second has, which an update moves")
+    added_size: int = Field(description="bytes")
+
+
+class DiffReport(JsonReport):
+    """Result of `diff`."""
+
+    schema_id: str = schema_named("diff")
+    before: DiffSide
+    after: DiffSide
+    same: bool = Field(description="whether nothing differs")
+    files: list[FileDifference] = Field(description="files that differ")
+    same_count: int = Field(description="files that do not; 0 where both are the same manifest")
+    metadata: list[ValueDifference]
+    annotations: list[ValueDifference] = Field(description="annotations of the manifests of two artifacts")
+    layers: LayerDifference | None = Field(description="null where a side is no artifact")
+    warnings: list[str]
+
+
 class LoginReport(JsonReport):
     """Result of `login`."""
 
