@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..errors import NotFound, OcibridgeError, StoreError
 from ..oci import Reference, parse_reference
 from ..operations.companions import main_tag
+from ..report import now
 from ..stores.base import Store
 from ..transfer.graph import Node, fetch_node
 from .jobs.filters import is_digest_tag, prunable_tags
@@ -180,7 +181,7 @@ def _checked(item: PlannedItem, stay: Mapping[str, str], store: Store) -> Planne
 
 
 def _pruned(item: PlannedItem, entry: SyncEntry, pool: StorePool) -> MirrorItem:
-    started, clock = time.time(), time.monotonic()
+    started, clock = now(), time.monotonic()
     done = MirrorItem(
         entry=item.entry, outcome="kept", source=None, target=item.target, digest=item.digest, reason=item.reason
     )

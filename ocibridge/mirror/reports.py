@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import Field, WrapValidator
 
 from ..report import Failure as Failure
-from ..report import JsonReport, Moves, Report, schema_named
+from ..report import JsonReport, Moves, Report, Time, schema_named
 from ..transfer.events import Event
 from .items import ItemList
 
@@ -136,7 +136,7 @@ class MirrorItem(Report):
         warnings: What the user should know of it, with those of the hosts if the work is done by other processes.
         error: What went wrong.
         listing: Whether it is no tag, but a repository or registry whose tags could not be listed.
-        started: Seconds since 1970.
+        started: When work on it began; None where it never did.
         seconds: How long it took.
     """
 
@@ -153,7 +153,7 @@ class MirrorItem(Report):
     warnings: list[str] = Field(default_factory=list)
     error: Failure | None = None
     listing: bool = False
-    started: float = 0.0
+    started: Time | None = None
     seconds: float = 0.0
 
 
@@ -188,7 +188,7 @@ class MirrorReport(ItemReport):
     schema_id: str = schema_named("mirror-report")
     job: str
     job_digest: str
-    started: str
+    started: str = Field(json_schema_extra={"format": "date-time"})
     seconds: float
     executor: str
     workers: int

@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from ..errors import OcibridgeError, UsageError
-from ..report import Moves
+from ..report import Moves, now, rfc3339
 from ..transfer import Progress, Task
 from .executors import each_done, workers_by_default
 from .items import ItemList
@@ -105,7 +104,7 @@ class _Run:
         self._progress = progress
         self._workers = workers_of(job, options)
         self._ways = [way_of(entry) for entry in job.entries]
-        self._started, self._clock = datetime.now(timezone.utc), time.monotonic()
+        self._started, self._clock = now(), time.monotonic()
         self._units: int | None = None
         self._items = ItemList(MirrorItem)
         self._warnings = [*job.warnings]
@@ -213,7 +212,7 @@ class _Run:
         return MirrorReport(
             job=str(self._job.path),
             job_digest=self._job.digest,
-            started=self._started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            started=rfc3339(self._started),
             seconds=time.monotonic() - self._clock,
             executor=self._options.executor,
             workers=self._workers,

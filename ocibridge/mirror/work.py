@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import IntegrityError, NotFound, OcibridgeError, StoreError
 from ..oci import Descriptor, Reference, parse_reference
-from ..report import Moves
+from ..report import Moves, now
 from ..stores.base import Store
 from ..transfer import Progress, Task
 from ..transfer.copygraph import GraphCopier, GraphOptions
@@ -162,7 +162,7 @@ class Worker:
 
     def run(self, unit: Unit) -> MirrorItem:
         """Bring a tag in sync; a failure is a result like any other."""
-        started, clock = time.time(), time.monotonic()
+        started, clock = now(), time.monotonic()
         task = Task("mirroring", unit.target, 0)
         self.progress.start(task)
         warnings: dict[str, None] = {}

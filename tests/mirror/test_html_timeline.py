@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocibridge.mirror.output.html import report_page
-from ocibridge.mirror.output.timeline import NARROW, bars, host_of, human_seconds, moment, ticks, timeline
+from ocibridge.mirror.output.timeline import NARROW, Bar, bars, host_of, human_seconds, moment, ticks, timed, timeline
 from ocibridge.mirror.reports import MirrorItem
 
 from .pages import BEGAN, item, report
@@ -23,7 +23,7 @@ outcomes = st.sampled_from(["copied", "skipped", "failed"])
 @given(st.lists(st.tuples(starts, durations, outcomes), max_size=40))
 def test_bars_hold_every_item_and_do_not_overlap(drawn: list[tuple[float, float, str]]) -> None:
     items = [item(outcome, started=BEGAN + start, seconds=seconds) for start, seconds, outcome in drawn]
-    found = bars(list(enumerate(items)), BEGAN, 2000.0)
+    found = bars_of(items, 2000.0)
     assert sum(bar.items for bar in found) == len(items)
     lanes: dict[int, float] = {}
     for bar in sorted(found, key=lambda bar: bar.left):
@@ -32,19 +32,24 @@ def test_bars_hold_every_item_and_do_not_overlap(drawn: list[tuple[float, float,
     assert len(lanes) == busiest(items)
 
 
+def bars_of(items: list[MirrorItem], span: float) -> list[Bar]:
+    return bars([(number, bar) for number, each in enumerate(items) if (bar := timed(each))], BEGAN, span)
+
+
 def busiest(items: list[MirrorItem]) -> int:
     """Most items at a time."""
 
     def at_once(when: float) -> int:
-        return sum(each.started <= when < each.started + each.seconds for each in items)
+        return sum(each.started <= when < each.started + each.seconds for each in found)
 
-    return max((at_once(each.started) for each in items), default=0)
+    found = [bar for each in items if (bar := timed(each))]
+    return max((at_once(each.started) for each in found), default=0)
 
 
 def test_many_short_bars_of_one_outcome_become_one_and_others_stay() -> None:
     items = [item("skipped", started=BEGAN + number / 1000, seconds=0.001) for number in range(1000)]
     items[500] = item("failed", started=items[500].started, seconds=0.001)
-    found = bars(list(enumerate(items)), BEGAN, 1000.0)
+    found = bars_of(items, 1000.0)
     assert [(bar.outcome, bar.items) for bar in found] == [("skipped", 500), ("failed", 1), ("skipped", 499)]
     assert all(bar.width <= NARROW + 1e-9 for bar in found)
 
@@ -73,9 +78,8 @@ def test_items_of_a_clock_that_is_behind_or_ahead_are_drawn_within_the_picture()
     assert [(round(bar.left, 3), round(bar.width, 3)) for bar in host.bars] == [(0.0, 3.333), (83.333, 16.667)]
 
 
-@pytest.mark.parametrize("started", [0.0, -1.0, math.nan, math.inf])
-def test_times_that_are_none_are_not_drawn(started: float) -> None:
-    assert timeline([item(started=started, seconds=1.0)], BEGAN, 1.0) is None
+def test_an_item_that_never_began_is_not_drawn() -> None:
+    assert timeline([item(seconds=1.0)], BEGAN, 1.0) is None
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])

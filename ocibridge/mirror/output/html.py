@@ -64,7 +64,7 @@ def page_pieces(report: MirrorReport) -> Iterator[str]:
     pages.filters.update(size=human_size, seconds=human_seconds, sentence=_sentence, begun=_begun)
     style, script, mood, began = _asset("report.css"), _asset("report.js"), _mood(report), moment(report.started)
     totals = report.totals
-    begin = began.timestamp() if began else min((i.started for i in report.items if i.started > 0), default=0.0)
+    begin = began.timestamp() if began else min((i.started.timestamp() for i in report.items if i.started), default=0.0)
     page = pages.from_string(_asset("report.html")).stream(
         report=report,
         headline=headline(report),

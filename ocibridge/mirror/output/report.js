@@ -8,6 +8,7 @@
 
   const raw = document.getElementById("report").textContent;
   const report = JSON.parse(raw);
+  const secondsOf = (time) => (time ? Date.parse(time) / 1000 : 0);
   const began = Date.parse(report.started) / 1000;
   const at = (id) => document.getElementById(id);
 
@@ -18,7 +19,7 @@
     outcome: RANK.indexOf(item.outcome),
     moved: item.moves.copiedBytes,
     saved: item.moves.mountedBytes + item.moves.presentBytes,
-    started: item.started,
+    started: secondsOf(item.started),
     seconds: item.seconds,
     text: [
       item.outcome, item.source, item.target, item.digest, item.sourceDigest, item.replaced, item.reason, ...item.also,
@@ -57,7 +58,7 @@
     return cell;
   };
   const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
-  const isTimed = (item) => item.started > 0 && Number.isFinite(began);
+  const isTimed = (item) => item.started && Number.isFinite(began);
 
   const row = ({ item, number: index, moved, saved }) => {
     const from = [item.source && `from ${item.source}`, !item.error && item.reason].filter(Boolean).join(" · ");
@@ -72,7 +73,7 @@
         item.error ? make("div", { className: "why" }, make("bdi", {}, item.error.message)) : null),
       number("moved", moved ? size(moved) : ""),
       number("saved", saved ? size(saved) : ""),
-      number("began after", isTimed(item) ? duration(item.started - began) : ""),
+      number("began after", isTimed(item) ? duration(secondsOf(item.started) - began) : ""),
       number("took", isTimed(item) ? duration(item.seconds) : ""),
       make("td", { className: "do" }, button));
     made.dataset.item = index;
@@ -90,7 +91,7 @@
       ["Blobs there already", blobs(moves.present, moves.presentBytes)],
       ["Manifests pushed", moves.manifests ? ROUND.format(moves.manifests) : ""],
       ["Made on the way", item.also.join(", ")],
-      ["Began", isTimed(item) ? new Date(item.started * 1000).toISOString() : ""],
+      ["Began", isTimed(item) ? new Date(item.started).toISOString() : ""],
       ["Entry of the job", `sync[${item.entry}]`],
     ].filter(([, value]) => value);
     const list = make("dl", {}, ...lines.flatMap(([label, value]) => [

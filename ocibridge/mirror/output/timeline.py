@@ -85,14 +85,21 @@ class Bar:
 
 
 class Timed(NamedTuple):
-    """The part of an item that a bar shows."""
+    """The part of an item that a bar shows; `started` is in seconds since 1970."""
 
     started: float
     seconds: float
     outcome: Outcome
 
 
-def bars(items: Sequence[tuple[int, MirrorItem | Timed]], begin: float, span: float) -> list[Bar]:
+def timed(item: MirrorItem) -> Timed | None:
+    """The bar of an item; None if it has no time."""
+    if item.started is None or not 0 <= item.seconds < math.inf:
+        return None
+    return Timed(item.started.timestamp(), item.seconds, item.outcome)
+
+
+def bars(items: Sequence[tuple[int, Timed]], begin: float, span: float) -> list[Bar]:
     """Place the bars in lanes without overlap, in as few lanes as there were simultaneous tags.
 
     Args:
@@ -175,13 +182,13 @@ def timeline(items: Sequence[MirrorItem], begin: float, seconds: float) -> Timel
         begin: When the run began, in seconds since 1970.
         seconds: How long it took.
     """
-    hosts: dict[str, list[tuple[int, MirrorItem | Timed]]] = {}
+    hosts: dict[str, list[tuple[int, Timed]]] = {}
     end = 0.0
     for number, item in enumerate(items):
-        if 0 < item.started < math.inf and 0 <= item.seconds < math.inf:
-            hosts.setdefault(host_of(item.target), []).append((number, Timed(item.started, item.seconds, item.outcome)))
+        if bar := timed(item):
+            hosts.setdefault(host_of(item.target), []).append((number, bar))
             # The clock of another machine may be ahead or behind.
-            begin, end = min(begin, item.started), max(end, item.started + item.seconds)
+            begin, end = min(begin, bar.started), max(end, bar.started + bar.seconds)
     if not hosts:
         return None
     span = max(begin + seconds, end) - begin or 1.0
