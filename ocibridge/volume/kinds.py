@@ -198,7 +198,7 @@ def _init_container(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
         "name": "pull",
         "image": wanted.ocibridge_image,
         "command": ["ocibridge"],
-        "args": ["pull", wanted.artifact, f"{_WORK}/{_FOLDER}", "--force", "--progress", "plain"],
+        "args": ["pull", wanted.artifact, f"{_WORK}/{_FOLDER}", "--progress", "plain"],
         "env": env,
         "resources": {"requests": {"ephemeral-storage": _mebibytes(wanted.space)}},
         "securityContext": {
@@ -220,7 +220,7 @@ def _init_container(wanted: ManifestValues) -> tuple[dict[str, Any], Comment]:
     comments: Comment = {
         ("initContainers", 0, "image"): "built with the Dockerfile of ocibridge",
         ("initContainers", 0, "resources"): "the model is on the node once, for each pod",
-        ("initContainers", 0, "args", 3): "an init container may run again, and finds its own target then",
+        ("initContainers", 0, "args", 2): "an init container may run again: what it has pulled is kept",
     }
     if wanted.container is None:
         comments["containers", 0, "image"] = _PLACEHOLDER
