@@ -99,6 +99,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str, mean: str = "") -> NoReturn:
         """Raise `message`, with the help text to look at; `mean` is a question that comes first."""
+        head, lacks, _ = message.partition(": expected one argument")
+        if lacks:
+            mean = f"write {head.split()[-1].split('/')[-1]}=VALUE if its value begins with a dash."
         see = f"ee '{self.prog} --help'"
         raise UsageError(message, hint=f"{mean} S{see}" if mean else f"s{see}")
 

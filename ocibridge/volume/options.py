@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..operations.options import CacheOptions, TransferOptions, max_layers_option, platform_option
-from ..options import Options, option
+from ..options import Options, count, option
 from ..settings import IMAGE_SUFFIX
 
 CONTAINERD, CRIO = "containerd", "cri-o"
@@ -24,6 +24,10 @@ _CONTAINER = "server"
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(shlex.split(text))
+
+
+def _gpus(text: str) -> int:
+    return 0 if text == "0" else count(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,7 @@ class VolumeManifestOptions(Options):
         None,
         help="number of GPUs, a limit of nvidia.com/gpu (default: 1 for vllm, else 0)",
         metavar="N",
-        parse=int,
+        parse=_gpus,
         group=_CONTAINER,
     )
     ocibridge_image: str | None = option(

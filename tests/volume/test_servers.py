@@ -191,8 +191,23 @@ def test_the_words_of_the_command_line(models: Models, capsys: pytest.CaptureFix
         "--chat-template",
         "/models/a b",
     ]
-    assert main(["volume", "manifest", target, "--image", "x:1", "--gpu", "many"]) == 2
-    assert main(["volume", "manifest", target, "--image", "x:1", "--args", "'"]) == 2
+    assert main(["volume", "manifest", target, "--image", "x:1", "--args=--verbose", "--gpu", "0"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--gpu", "many"], "'many' is no whole number"),
+        (["--gpu=-1"], "'-1' is no whole number"),
+        (["--args", "'"], "No closing quotation"),
+        (["--args", "--verbose"], "write --args=VALUE if its value begins with a dash."),
+        (["--server", "ollama"], "--server cannot be 'ollama'"),
+    ],
+)
+def test_mistakes_of_the_command_line(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["volume", "manifest", "localhost:5000/models/digits:v1", "--image", "x:1", *flags]) == 2
+    assert message in capsys.readouterr().err
 
 
 # nodes with CRI-O
@@ -213,6 +228,13 @@ def test_an_artifact_that_crio_mounts_as_it_is(models: Models) -> None:
     stored = sum(len(data) for data in MODELS["llama.cpp"].values())
     assert stored < 2**20
     assert found["resources"]["requests"]["ephemeral-storage"] == "1Mi"
+
+
+def test_crio_gets_the_artifact_where_there_is_an_image_too(models: Models) -> None:
+    target = models.push(MODELS["llama.cpp"], layers="raw-files", also=["image"])
+    artifact, image = (ocibridge.volume_check(each).source for each in (target, f"{target}-image"))
+    assert volume_manifest(target).image == image
+    assert volume_manifest(target, VolumeManifestOptions(runtime="cri-o")).image == artifact
 
 
 def test_an_artifact_of_tars_needs_its_image_with_crio_too(models: Models) -> None:
