@@ -66,7 +66,9 @@ if TYPE_CHECKING:  # what type checkers see of the table below; a test compares 
     from .operations.options import RmOptions as RmOptions
     from .operations.options import VerifyOptions as VerifyOptions
     from .operations.pull import pull as pull
+    from .operations.push import plan_push as plan_push
     from .operations.push import push as push
+    from .operations.pushplan import PushPlan as PushPlan
     from .operations.reports import ConvertReport as ConvertReport
     from .operations.reports import CopyReport as CopyReport
     from .operations.reports import DiffReport as DiffReport
@@ -126,7 +128,8 @@ _MODULES = {
     "operations.options": "ConvertOptions CopyOptions DiffOptions FileOptions InspectOptions PullOptions "
     "PushOptions RmOptions VerifyOptions",
     "operations.pull": "pull",
-    "operations.push": "push",
+    "operations.push": "plan_push push",
+    "operations.pushplan": "PushPlan",
     "operations.reports": "ConvertReport CopyReport DiffReport InspectReport LoginReport LogoutReport LsReport "
     "PrepareReport PullReport PushReport RmReport TagReport TagsReport VerifyReport",
     "operations.rm": "rm",

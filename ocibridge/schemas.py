@@ -22,6 +22,7 @@ from .dialects.listings import FileListing, Symlinks
 from .mirror.jobs.jobfile import JobFile
 from .mirror.reports import MirrorPlan, MirrorReport, TagEvent
 from .oci import Document, Index, Manifest
+from .operations.pushplan import PushPlan
 from .operations.reports import (
     ConvertReport,
     CopyReport,
@@ -59,6 +60,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "annotation-symlinks": Symlinks,
     "annotation-info": ModelFacts,
     "push": PushReport,
+    "push-plan": PushPlan,
     "pull": PullReport,
     "convert": ConvertReport,
     "copy": CopyReport,

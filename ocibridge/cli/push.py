@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import human_size
 from ..operations.companions import IMAGE
 from ..operations.options import PushOptions
 from . import options
-from .running import perform
+from .output import columns
+from .running import perform, show
 
 if TYPE_CHECKING:
+    from ..operations.pushplan import PushPlan
     from ..operations.reports import PushedLayer, PushReport
 
 
@@ -37,17 +39,24 @@ def add(commands: options.Commands[Any]) -> None:
         metavar="SOURCE",
         help="path of a model archive or folder, ollama:NAME[:TAG], or ollama://HOST/NAMESPACE/NAME[:TAG]",
     )
-    parser.add_argument("target", metavar="TARGET", help=options.TARGET)
+    parser.add_argument("target", metavar="TARGET", help=options.TARGET.replace("[:TAG]", "[:TAG,…]"))
     options.add_flags(parser, PushOptions, first=("also", "annotations", "layers", "compress"))
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be published; no weight is read and nothing is sent"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Publish, and print the pinned references."""
     chosen = options.options_of(args, PushOptions)
     registry = options.registry_of(args)
-    from ..operations.push import push
+    from ..operations.push import plan_push, push
     from ..operations.tags import parse_tags
 
+    if args.dry_run:
+        plan = plan_push(args.source, args.target, chosen, registry=registry)
+        show(args, plan, planned, "" if args.quiet else "dry run: nothing was sent")
+        return
     perform(
         args,
         lambda progress: push(args.source, args.target, chosen, registry=registry, progress=progress),
@@ -56,12 +65,41 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
+def planned(plan: PushPlan) -> Iterator[str]:
+    """Format what would be published."""
+    size = human_size(sum(each.size or 0 for each in plan.files))
+    yield f"{plan.identity or plan.format}: {_counted(len(plan.files), 'file')}, {size}"
+    yield from columns([each.role, each.path, human_size(each.size or 0)] for each in plan.files)
+    yield _counted(len(plan.layers), "layer")
+    yield from columns([each.media_type, each.title, human_size(each.size)] for each in plan.layers)
+    if plan.left_out:
+        yield "left out"
+        yield from columns([each.path, each.reason.removeprefix("left out, being ")] for each in plan.left_out)
+    yield f"target {plan.target}"
+    yield from columns([kind, ", ".join(tags)] for kind, tags in _tags(plan))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _tags(plan: PushPlan) -> Iterator[tuple[str, list[str]]]:
+    yield "artifact", plan.tags
+    for each in plan.also:
+        yield _label(each.kind), each.tags
+
+
+def _label(kind: str) -> str:
+    """What a companion of this kind is for."""
+    return "mountable" if kind == IMAGE else kind
+
+
 def published(report: PushReport, quiet: bool = False) -> list[str]:
     """Format everything that was published, pinned: the artifact alone if `quiet`, else what each is for, too."""
     if quiet:
         return [report.reference]
     rows = [("artifact", report.reference)]
-    rows += [("mountable" if each.kind == IMAGE else each.kind, each.reference) for each in report.also]
+    rows += [(_label(each.kind), each.reference) for each in report.also]
     return [f"{label:9}  {reference}" for label, reference in rows]
 
 

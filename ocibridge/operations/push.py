@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import settings
 from ..dialects.annotations import refuse_reserved
@@ -31,6 +32,7 @@ from ..transfer.session import CopySession
 from .artifacts import stored_layers
 from .companions import IMAGE, companion_reference, companion_suffixes
 from .options import FolderOptions, PushOptions, SelectOptions
+from .pushplan import PushPlan, push_plan
 from .reports import PushReport, pushed_layers
 from .selection import Selection
 from .sensitive import refuse_sensitive
@@ -76,6 +78,148 @@ def push(
         >>> push("digits.carton", "localhost:5000/models/digits:v1").identity  # doctest: +SKIP
         'carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471'
     """
+    job = _job(source, target, options)
+    options, reference = job.options, job.target
+    with ExitStack() as stack:
+        hosts = stack.enter_context(Hosts())
+        read, home = stack.enter_context(
+            open_source(job.source, options, registry, reference, hosts, exact=options.exact)
+        )
+        model = job.model(read)
+        manifests = [_original(each, model, reference) for each in job.originals]
+        plan = plan_manifest(model, job.planned)
+        mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in job.places]
+        notes = settings.cache_dir() if options.cache else None
+        store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
+        digests = stack.enter_context(DigestCache(notes))
+        session = CopySession()
+        done = publish(
+            plan,
+            store,
+            reference.version,
+            session=session,
+            concurrency=options.concurrency,
+            progress=progress,
+            mount_from=[home, *mounts] if home else mounts,
+            cache=digests,
+            known=partial(stored_layers, store, reference),
+        )
+        extra = [each.publish(store, session) for each in manifests]
+        if job.image:
+            near = {} if home else {file.path: file.content for file in model.files}
+            extra.append(
+                job.image.publish(
+                    store,
+                    done.manifest,
+                    near,
+                    max_layers=job.planned.max_layers,
+                    session=session,
+                    cache=digests,
+                    concurrency=options.concurrency,
+                    progress=progress,
+                )
+            )
+        with store.batch():
+            for each in extra:
+                add_tags(store, each.digest, [tag + job.suffixes[each.kind] for tag in job.tags[1:]])
+            add_tags(store, done.manifest.digest, job.tags[1:])
+        warnings = [*model.warnings, *store.warnings]
+    return PushReport(
+        source=str(job.source),
+        target=str(reference.at(reference.version)),
+        reference=str(reference.pinned(done.manifest.digest)),
+        digest=done.manifest.digest,
+        tag=job.tags[0],
+        tags=list(job.tags),
+        identity=model.identity,
+        format=model.format,
+        layers=pushed_layers(done),
+        left_out_count=len(model.left_out),
+        also=[each.model_copy(update={"tags": [tag + job.suffixes[each.kind] for tag in job.tags]}) for each in extra],
+        warnings=warnings,
+    )
+
+
+def plan_push(
+    source: str | os.PathLike[str],
+    target: str | Reference,
+    options: PushOptions = PushOptions(),
+    *,
+    registry: RegistryOptions | None = None,
+) -> PushPlan:
+    """Return what `push` would publish, with the same arguments (`push --dry-run`).
+
+    No weight is read, apart from its header, and the target is not asked.
+
+    Raises:
+        OcibridgeError: see `push`.
+    """
+    job = _job(source, target, options)
+    with ExitStack() as stack:
+        hosts = stack.enter_context(Hosts())
+        read, _ = stack.enter_context(
+            open_source(job.source, job.options, registry, job.target, hosts, exact=options.exact)
+        )
+        model = job.model(read)
+        for each in job.originals:
+            _original(each, model, job.target)
+        plan = plan_manifest(model, job.planned)
+        return push_plan(
+            str(job.source),
+            str(job.target.at(job.tags[0])),
+            model,
+            plan,
+            job.tags,
+            {kind: [tag + suffix for tag in job.tags] for kind, suffix in job.suffixes.items()},
+        )
+
+
+class _Job(NamedTuple):
+    """What a push is asked to do, checked as far as can be without the source.
+
+    Attributes:
+        source: The source.
+        options: Its options, with those of the source's format.
+        target: The target, with its first tag.
+        tags: All tags.
+        planned: How the artifact is built.
+        suffixes: Of the tags of companions, by kind.
+        image: The companion image, if it is wanted.
+        places: Repositories that may hold the blobs already.
+    """
+
+    source: Source
+    options: PushOptions
+    target: Reference
+    tags: tuple[str, ...]
+    planned: PlanOptions
+    suffixes: Mapping[str, str]
+    image: ImageCompanion | None
+    places: Sequence[Reference]
+
+    @property
+    def originals(self) -> list[str]:
+        """Kinds of companions that are the model's own manifest."""
+        return [each for each in self.suffixes if each != IMAGE]
+
+    def model(self, model: Model) -> Model:
+        """Return the model if it may be published.
+
+        Raises:
+            SourceError: it has files that look like secrets.
+        """
+        if not self.options.allow_sensitive:
+            refuse_sensitive(model)
+        return model
+
+
+def _job(source: str | os.PathLike[str], target: str | Reference, options: PushOptions) -> _Job:
+    """Check the arguments of a push.
+
+    Raises:
+        UsageError: they do not fit together.
+        SourceError: there is nothing at the path.
+    """
     reference, tags = parse_tags(target) if isinstance(target, str) else (target, (target.version,))
     if reference.digest:
         raise UsageError("a push target has a tag, not a digest", hint="leave out the part from '@' on")
@@ -96,76 +240,20 @@ def push(
     if options.max_layers is not None and layers is Layers.RAW_FILES and IMAGE not in options.also:
         raise UsageError("--max-layers is for tar layers", hint="leave it out, or add --layers tar")
     options = _selecting(found, options, reference)
-    originals = [each for each in dict.fromkeys(options.also) if each != IMAGE]
+    suffixes = {each: companion_suffixes()[each] for each in dict.fromkeys(options.also)}
+    originals = [each for each in suffixes if each != IMAGE]
     if originals and layers is not Layers.RAW_FILES:
         raise UsageError(
             f"--also {originals[0]} needs every blob of the model as a layer of its own",
             hint="add --layers raw-files, and leave out --compress",
         )
     image = _image_companion(options, reference)
-    suffixes = {each: companion_suffixes()[each] for each in dict.fromkeys(options.also)}
     for tag, suffix in product(tags, suffixes.values()):
         companion_reference(reference.at(tag), suffix)
     if layers is Layers.RAW_FILES and planned.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
     places = mount_places(reference, options.mount_from)
-    with ExitStack() as stack:
-        hosts = stack.enter_context(Hosts())
-        model, home = stack.enter_context(open_source(found, options, registry, reference, hosts, exact=options.exact))
-        if not options.allow_sensitive:
-            refuse_sensitive(model)
-        manifests = [_original(each, model, reference) for each in originals]
-        plan = plan_manifest(model, planned)
-        mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in places]
-        notes = settings.cache_dir() if options.cache else None
-        store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
-        digests = stack.enter_context(DigestCache(notes))
-        session = CopySession()
-        done = publish(
-            plan,
-            store,
-            reference.version,
-            session=session,
-            concurrency=options.concurrency,
-            progress=progress,
-            mount_from=[home, *mounts] if home else mounts,
-            cache=digests,
-            known=partial(stored_layers, store, reference),
-        )
-        extra = [each.publish(store, session) for each in manifests]
-        if image:
-            near = {} if home else {file.path: file.content for file in model.files}
-            extra.append(
-                image.publish(
-                    store,
-                    done.manifest,
-                    near,
-                    max_layers=planned.max_layers,
-                    session=session,
-                    cache=digests,
-                    concurrency=options.concurrency,
-                    progress=progress,
-                )
-            )
-        with store.batch():
-            for each in extra:
-                add_tags(store, each.digest, [tag + suffixes[each.kind] for tag in tags[1:]])
-            add_tags(store, done.manifest.digest, tags[1:])
-        warnings = [*model.warnings, *store.warnings]
-    return PushReport(
-        source=str(found),
-        target=str(reference.at(reference.version)),
-        reference=str(reference.pinned(done.manifest.digest)),
-        digest=done.manifest.digest,
-        tag=tags[0],
-        tags=list(tags),
-        identity=model.identity,
-        format=model.format,
-        layers=pushed_layers(done),
-        left_out_count=len(model.left_out),
-        also=[each.model_copy(update={"tags": [tag + suffixes[each.kind] for tag in tags]}) for each in extra],
-        warnings=warnings,
-    )
+    return _Job(found, options, reference, tags, planned, suffixes, image, places)
 
 
 def _selecting(source: Source, options: PushOptions, target: Reference) -> PushOptions:

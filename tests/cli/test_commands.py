@@ -189,3 +189,21 @@ def test_a_refused_login_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPat
     outcome = run("login", "r.example", "-u", "me", "--password-stdin")
     assert outcome.status == 1
     assert outcome.err == "ocibridge: error: r.example refused the user name or password; check both\n"
+
+
+def test_a_dry_run_sends_nothing(run: Run, carton: Path, tmp_path: Path) -> None:
+    target = f"oci:{tmp_path}/layout:v1,v2"
+    done = run("push", carton, target, "--dry-run", "--also", "image")
+    assert (done.status, done.err) == (0, "ocibridge: dry run: nothing was sent\n")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines[0] == f"{IDENTITY}: 15 files, 52.3 KiB".split()
+    assert ["weight", "model/model.pt", "46.2", "KiB"] in lines
+    assert ["application/vnd.cnai.model.weight.v1.tar", "model/model.pt.tar", "48.0", "KiB"] in lines
+    assert lines[-3:] == [
+        ["target", f"oci:{tmp_path}/layout:v1"],
+        ["artifact", "v1,", "v2"],
+        ["mountable", "v1-image,", "v2-image"],
+    ]
+    plan = json.loads(run("push", carton, target, "--dry-run", "--json").out)
+    assert (plan["$schema"], plan["tags"]) == ("urn:ocibridge:schema:push-plan", ["v1", "v2"])
+    assert not (tmp_path / "layout").exists()
