@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..errors import FormatError, LimitError, reading
-from ..io.atomic import write_file
+from ..errors import DestinationError, FormatError, LimitError, OcibridgeError, reading
+from ..io.atomic import check_place, write_file
 from ..oci import Digest, Document, parse_document
 from ..paths import show
 from ..report import generator, schema_named
@@ -73,6 +75,22 @@ class Inventory(Document):
             if parse_name(name) is None:
                 raise FormatError(f"{path}: {show(name)} is no reference", hint="it is damaged, or no inventory")
         return inventory
+
+    @staticmethod
+    def check_target(path: Path) -> None:
+        """Find out before long work whether an inventory can be written to `path`, where only another one may be.
+
+        Raises:
+            DestinationError: it cannot, or there is something else.
+        """
+        check_place(path)
+        if not os.path.lexists(path):
+            return
+        with suppress(OcibridgeError):
+            if path.is_file():
+                Inventory.read(path)
+                return
+        raise DestinationError(f"cannot write {path}: it exists, and is no inventory", hint="choose another name")
 
     def joined(self, references: Mapping[str, ReferenceInventory]) -> Inventory:
         """Return this inventory with added or replaced references."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..io.atomic import check_place
 from ..io.content import Content
 from ..io.existing import TargetRules
 from ..layers.tar import BLOCK
@@ -105,7 +104,7 @@ def pack(
     known = Inventory() if options.since is None else Inventory.read(Path(options.since))
     inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        check_place(inventory)
+        Inventory.check_target(inventory)
     wanted = _wanted(references)
     places = [place for each in wanted.values() for place in places_of(each)]
     rules = TargetRules(options.existing, tuple(places), {"format": "oci-archive"})

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FormatError, NotFound, StoreError, UsageError
-from ..io.atomic import check_place
 from ..oci import ArchiveReference, Descriptor, RegistryReference, parse_reference, without_scheme
 from ..oci.manifest import ANNOTATION_REF_NAME
 from ..paths import show
@@ -105,7 +104,7 @@ def unpack(
     place = parse_destination(target, options.strip)
     inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        check_place(inventory)
+        Inventory.check_target(inventory)
     progress = progress or Progress()
     archive = ArchiveStore(path)
     _verify(archive, progress)

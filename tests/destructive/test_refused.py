@@ -248,6 +248,12 @@ COMMANDS: list[tuple[str, Setup, list[str], str]] = [
         "which is read",
     ),
     (
+        "inventory over a file",
+        nothing,
+        ["copy", "oci:{root}/stores/lay:v1", "--to", "oci-archive:{root}/x.tar", "--inventory", "notes.txt"],
+        "it exists, and is no inventory",
+    ),
+    (
         "pack over volumes",
         volumes,
         ["copy", "oci:{root}/stores/lay:v1", "--to", "oci-archive:{root}/x.tar", "--volume-size", "64KiB"],
