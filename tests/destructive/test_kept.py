@@ -213,8 +213,8 @@ class TestRecords:
             assert ocibridge.verify(folder).warnings == []
 
     def test_other_files_of_ocibridge_are_part_of_a_model(self, scene: Scene) -> None:
-        fill(scene.root / "ours", {".ocibridgeignore": b"*.tmp\n"})
-        assert ".ocibridgeignore" in [each.path for each in ocibridge.inspect(scene.root / "ours").files]
+        fill(scene.root / "ours", {".ocibridge.toml": b""})
+        assert ".ocibridge.toml" in [each.path for each in ocibridge.inspect(scene.root / "ours").files]
 
     def test_its_first_line_says_where_the_folder_came_from(self, scene: Scene) -> None:
         header, *rows = [json.loads(line) for line in (scene.root / "ours" / ".ocibridge").read_bytes().splitlines()]
