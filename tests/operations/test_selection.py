@@ -13,7 +13,8 @@ import pytest
 
 from ocibridge import ConvertOptions, PullOptions, PushOptions, convert, inspect, pull, push
 from ocibridge.cli.main import main
-from ocibridge.errors import FormatError, UsageError
+from ocibridge.errors import FormatError, NetworkError, UsageError
+from ocibridge.formats.foldersink import FolderSink
 
 from ..trees import paths_in
 
@@ -87,6 +88,34 @@ def test_what_a_smaller_selection_has_left_is_no_part_of_a_larger_one(tmp_path: 
     pull(reference, tmp_path / "back", PullOptions(include=["*.json"]))
     pull(reference, tmp_path / "other")
     assert files_below(tmp_path / "other") == ALL
+
+
+@pytest.mark.parametrize("compress", ["none", "gzip"])
+@pytest.mark.parametrize("name", ["/a.bin", "/b.bin", "/c.bin"])
+def test_an_interrupted_partial_pull_is_resumed(
+    tmp_path: Path, compress: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number, each in enumerate(("a.bin", "b.bin", "c.bin")):
+        (folder / each).write_bytes(bytes([number]) * (3 << 20))
+    reference = f"oci:{tmp_path}/layout:v1"
+    push(folder, reference, PushOptions(max_layers=1, compress=compress))
+    assert len(inspect(reference).layers) == 1
+    options = PullOptions(include=[name])
+
+    def broken(_: FolderSink) -> None:
+        raise NetworkError("the line broke")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderSink, "commit", broken)
+        with pytest.raises(NetworkError):
+            pull(reference, tmp_path / "back", options)
+    assert (tmp_path / ".back.ocibridge").exists()
+    pull(reference, tmp_path / "back", options)
+    assert files_below(tmp_path / "back") == [name[1:]]
+    assert (tmp_path / "back" / name[1:]).read_bytes() == (folder / name[1:]).read_bytes()
+    assert not (tmp_path / ".back.ocibridge").exists()
 
 
 def test_part_of_a_carton_has_no_identity(tmp_path: Path, carton: Callable[[str], Path]) -> None:
