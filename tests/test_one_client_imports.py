@@ -59,6 +59,7 @@ USED = {
 """Attributes that are used of what could do more."""
 
 CLIENTS = {
+    ("io.metering", "httpx.HTTPTransport"): "the same files that cartons link to, where requests are logged",
     (f"{REGISTRY}.transport", "httpx.Client"): "the one client of an origin",
     (f"{REGISTRY}.transport", "httpcore.ConnectionPool"): "its connections",
     ("formats.carton.fetch", "httpx.Client"): "files that a carton links to, on web servers",

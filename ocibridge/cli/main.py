@@ -85,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if completion.is_requested():
             completion.complete(build_parser())
-        parser = build_parser(*arguments[:1])
+        word = arguments[0] if arguments else ""
+        parser = build_parser(word.removeprefix("--") if word == "--version" else word)
         aliases = _configure(parser, arguments)
         _, extra = parser.parse_known_args(arguments, args)
         if extra:

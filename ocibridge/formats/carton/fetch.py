@@ -20,6 +20,7 @@ import httpx
 from ...errors import IntegrityError, LimitError, OcibridgeError, SourceError
 from ...io.atomic import AtomicFile
 from ...io.content import FileContent
+from ...io.metering import logged_transport
 from ...io.readers import Reader
 from ...paths import show
 from ...settings import READ_SIZE, Limits
@@ -71,7 +72,10 @@ class LinkFetcher:
         target = self._folder.path / sha256
         reasons = []
         # No environment: a proxy or a .netrc must not add credentials.
-        with httpx.Client(trust_env=False, follow_redirects=False, timeout=_TIMEOUT, headers=_HEADERS) as client:
+        transport = logged_transport()
+        with httpx.Client(
+            trust_env=False, follow_redirects=False, timeout=_TIMEOUT, headers=_HEADERS, transport=transport
+        ) as client:
             for url in urls:
                 try:
                     self._try(client, url, sha256, target)
@@ -174,7 +178,9 @@ def check_open(url: str, host: str) -> None:
         SourceError: the server does not give it to everybody, or does not say its length.
     """
     try:
-        with httpx.Client(trust_env=False, follow_redirects=True, timeout=_TIMEOUT) as client:
+        with httpx.Client(
+            trust_env=False, follow_redirects=True, timeout=_TIMEOUT, transport=logged_transport()
+        ) as client:
             response = client.head(url, headers={"Accept-Encoding": "identity"})
         length = response.headers.get("content-length")
         reason = (

@@ -23,8 +23,8 @@ import httpcore
 import httpx
 
 from ...errors import UsageError, reading
+from ...io.metering import Limit, MeteredTransport, log
 from ...settings import KiB, MiB
-from .metering import Limit, MeteredTransport, log
 from .options import RegistryOptions
 from .proxies import Proxy, proxy_for
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import gzip
 import hashlib
+import logging
 import sys
 import tempfile
 import zlib
@@ -117,6 +118,16 @@ def test_every_url_is_tried(tmp_path: Path, server: LinkServer) -> None:
     urls = ["ftp://127.0.0.1/a", "http://127.0.0.1:1/a", *(server.url(name) for name in names)]
     assert contents(read(thin(tmp_path, *urls)))["model/a.bin"] == BODY
     assert [path for path, _ in server.seen] == ["/missing", "/wrong", "/right"]
+
+
+def test_requests_can_be_seen_without_the_secrets_of_an_address(
+    tmp_path: Path, server: LinkServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers["/a"] = Answer(BODY)
+    with caplog.at_level(logging.DEBUG, "ocibridge.http"):
+        read(thin(tmp_path, server.url("/a?sig=secret")))
+    (line,) = (each.getMessage() for each in caplog.records if each.name == "ocibridge.http")
+    assert line.startswith(f"GET {server.url('/a')}?sig=… 200, received ")
 
 
 def test_one_request_for_equal_files(tmp_path: Path, server: LinkServer) -> None:

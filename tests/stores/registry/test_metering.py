@@ -14,11 +14,11 @@ import pytest
 
 from ocibridge import PullOptions, RegistryOptions, Retry, Timeouts, pull, push
 from ocibridge.errors import NetworkError, UsageError
+from ocibridge.io.metering import MeteredTransport, shown
 from ocibridge.oci import parse_reference
 from ocibridge.options import fields_of
 from ocibridge.stores.opening import open_store
 from ocibridge.stores.registry.hosts import Hosts
-from ocibridge.stores.registry.metering import MeteredTransport, shown
 
 from ...registry import RegistryServer
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import httpx
 
-from ...errors import human_size
-from ...settings import KiB, MiB
+from ..errors import human_size
+from ..settings import KiB, MiB
 
 log = logging.getLogger("ocibridge.http")
 """Each request is a line of level DEBUG: method, address, status, bytes of the bodies, seconds."""
@@ -116,6 +116,11 @@ class _Metered(httpx.SyncByteStream):
         finally:
             if self._on_close is not None:
                 self._on_close()
+
+
+def logged_transport() -> httpx.BaseTransport | None:
+    """A transport without proxies whose requests are logged, where somebody wants to see them; else None."""
+    return MeteredTransport(httpx.HTTPTransport(trust_env=False)) if log.isEnabledFor(logging.DEBUG) else None
 
 
 def shown(url: httpx.URL) -> str:
