@@ -35,7 +35,7 @@ PROJECT = frozenset(
     | {"max-layers", "platform", "prefix", "progress", "quiet", "retries", "role", "timeout", "verbose", "zip-method"}
 )
 """Keys that the file of a project may have."""
-REFERENCES = ("source", "target", "subject", "reference", "references", "repository", "to")
+REFERENCES = ("source", "target", "subject", "before", "after", "reference", "references", "repository", "to")
 """Names of the arguments that may begin with an alias."""
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NO_ALIAS = ("localhost", "oci", "oci-archive", "docker", "ollama")
