@@ -14,7 +14,8 @@ from .base import TagLister
 MOST = 8
 """Tags that a message names."""
 MANIFEST_UNKNOWN = "MANIFEST_UNKNOWN"
-"""Error code of the distribution specification."""
+NAME_UNKNOWN = "NAME_UNKNOWN"
+"""Error codes of the distribution specification."""
 _COMPARED = 2000
 """Tags that are compared with the one that is missing."""
 _SIMILAR = 0.6
@@ -38,8 +39,22 @@ def naming_tags(store: TagLister, version: str) -> Iterator[None]:
     except NotFound as exc:
         if not version.startswith("sha256:") and (exc.status == 404 or exc.code == MANIFEST_UNKNOWN):
             with suppress(OcibridgeError):
-                exc.hint = some_tags(closest(store.tags(), version)) or "the repository has no tag"
+                exc.hint = _there(store, version)
         raise
+
+
+def _there(store: TagLister, version: str) -> str:
+    """The next step for a tag that is not there.
+
+    Raises:
+        OcibridgeError: the tags cannot be listed.
+    """
+    try:
+        return some_tags(closest(store.tags(), version)) or "the repository has no tag"
+    except NotFound as exc:
+        if exc.code != NAME_UNKNOWN:
+            raise
+        return "there is no such repository, or you may not see it; check its name"
 
 
 def some_tags(tags: Sequence[str], noun: str = "tags") -> str:

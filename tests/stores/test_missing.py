@@ -128,10 +128,10 @@ def test_credentials_serve_for_the_list_too(auth_registry: RegistryServer, repos
         ocibridge.inspect(f"{auth_registry.host}/{repository}:v2", registry=options)
 
 
-def test_a_repository_that_is_not_there_keeps_its_hint(registry: RegistryServer, repository: str) -> None:
+def test_a_repository_that_is_not_there(registry: RegistryServer, repository: str) -> None:
     with pytest.raises(NotFound) as caught:
         ocibridge.inspect(f"{registry.host}/{repository}:v1")
-    assert caught.value.hint == "check the name, the tag and your access rights"
+    assert caught.value.hint == "there is no such repository, or you may not see it; check its name"
 
 
 def test_for_a_digest_no_tag_is_listed(place: str) -> None:
