@@ -58,4 +58,5 @@ def _lines(report: VerifyReport) -> list[str]:
     lines = [printable(report.source), *(f"  {mark} {printable(sentence)}" for sentence in report.proven)]
     if report.verified:
         return [*lines, "verified"]
-    return [*lines, "nothing to compare with: the files have no checksums of their own; give --against REF"]
+    reference = printable(report.pulled_from or "REF")
+    return [*lines, f"nothing to compare with: the files have no checksums of their own; give --against {reference}"]

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from ..errors import DestinationError, reading
 
 MARKER = ".ocibridge"
+_LONGEST = 64 * 1024
+"""Bytes that are read of the first line of a record."""
 """Name of the record in the root of a folder: JSON lines, the first of which says where the folder came from."""
 _ATTRIBUTE = "user.ocibridge"
 _VERSION = 1
@@ -93,6 +95,14 @@ class Record:
                 found.add(path[: end + 1])
                 end = path.rfind("/", 0, end)
         return found
+
+
+def recorded_reference(folder: Path) -> str | None:
+    """The reference that a folder was pulled from, as its record says, if it has one."""
+    with suppress(OSError), open(folder / MARKER, "rb") as file:
+        found = _parsed(file.readline(_LONGEST)).get("reference")
+        return found if isinstance(found, str) else None
+    return None
 
 
 def read_rows(folder: Path) -> Iterator[dict[str, Any]]:

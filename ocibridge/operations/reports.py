@@ -208,6 +208,9 @@ class VerifyReport(JsonReport):
     schema_id: str = schema_named("verify")
     source: str = Field(description="path, or pinned reference, of what was read")
     verified: bool = Field(True, description="false where there was nothing to compare the bytes with")
+    pulled_from: str | None = Field(
+        None, description="where nothing is verified: the pinned reference that the folder was pulled from"
+    )
     against: str | None = Field(None, description="the path, or pinned reference, of the model it was compared with")
     identity: str | None
     digest: Digest | None = None

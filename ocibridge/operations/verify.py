@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import IntegrityError, UsageError, number
 from ..formats.check import CheckSink
 from ..formats.registry import format_named
+from ..io.marker import recorded_reference
 from ..layers import StoredLayer
 from ..model import Model, ModelFile
 from ..oci import Reference
@@ -81,6 +82,8 @@ def verify(
             paths = None if other is None else {file.path for file in other.files()}
             model = stack.enter_context(_open_alike(found, paths, options, registry))
             report, files = _verify_source(str(found), model, workers)
+            if not report.verified and isinstance(found.place, Path):
+                report = report.model_copy(update={"pulled_from": recorded_reference(found.place)})
             if other is not None:
                 linked = {file.path for file in model.linked}
                 folder = isinstance(found.place, Path) and found.place.is_dir()

@@ -86,7 +86,11 @@ def test_nothing_to_compare_with(run: Run, tmp_path: Path) -> None:
     )
     assert json.loads(run("verify", folder, "--json").out)["verified"] is False
     reference = f"oci:{tmp_path}/layout:v1"
-    assert run("push", folder, reference, "-q").status == 0
+    pinned = run("push", folder, reference, "-q").out.strip()
+    assert run("pull", reference, tmp_path / "pulled", "-q").status == 0
+    pulled = run("verify", tmp_path / "pulled")
+    assert (pulled.status, pulled.out.splitlines()[-1].split("; ")[1]) == (3, f"give --against {pinned}")
+    assert run("verify", tmp_path / "pulled", "--against", pinned).status == 0
     same = run("verify", folder, "--against", reference)
     assert same.status == 0
     assert same.out.splitlines()[-2].startswith("  ✓ 1 file, and no other, is byte for byte in oci:")
