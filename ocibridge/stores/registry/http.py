@@ -200,7 +200,7 @@ class RegistryHTTP(oras.provider.Registry):  # type: ignore[misc]
         error = error_from_response(host.name, call.owner, call.what, problem)
         error.message = host.auth.redact(error.message)
         if problem.status_code == 400 and host.options.plain_http and error_code(problem)[0] is None:
-            error.hint = f"{error.hint}; if the registry speaks HTTPS, use --no-plain-http"
+            error.hint = "if the registry speaks HTTPS, use --no-plain-http; else ask its administrator"
         elif problem.status_code == 401:
             error.hint = host.auth.advice
         elif problem.status_code == 403 and host.auth.complaint:
