@@ -123,8 +123,9 @@ def unpack(
 
         def restore(item: tuple[_Root, Store]) -> CopyResult:
             root, store = item
-            with reported(progress, Task(_PHASE, root.name.text, 0)):
-                copier = GraphCopier(whole, store, graph, session, Within(progress))
+            task = Task(_PHASE, root.name.text, 0)
+            with reported(progress, task):
+                copier = GraphCopier(whole, store, graph, session, Within(progress, task))
                 return copier.copy(root.digest, root.name.tag)
 
         workers = Workers(options.concurrency if many else 1, progress, stores)

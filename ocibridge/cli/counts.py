@@ -7,12 +7,27 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..transfer import Progress, Task
 
 _WINDOW = 8.0
 """Seconds over which the rate is taken."""
+
+
+class Running(NamedTuple):
+    """A task that runs.
+
+    Attributes:
+        task: The task.
+        done: Its bytes that are done, with those of its parts.
+        size: Its bytes, as far as they are known; 0 where they are not.
+    """
+
+    task: Task
+    done: int
+    size: int
 
 
 class Snapshot(NamedTuple):
@@ -25,7 +40,7 @@ class Snapshot(NamedTuple):
         size: Bytes of the phase; 0 where nobody knows how many there will be.
         done: Bytes that are where they belong, whether they moved or not; where `size` is 0, those that have moved.
         rate: Bytes a second that move at present.
-        running: The tasks that run, with their bytes, the oldest first.
+        running: The tasks that run, the oldest first; parts after their whole.
     """
 
     phase: str
@@ -34,12 +49,19 @@ class Snapshot(NamedTuple):
     size: int
     done: int
     rate: float
-    running: tuple[tuple[Task, int], ...]
+    running: tuple[Running, ...]
 
     @property
     def seconds_left(self) -> float | None:
         """Time that the rest takes at this rate; None where nobody can know."""
         return (self.size - self.done) / self.rate if self.rate >= 1 and self.size > self.done else None
+
+
+@dataclass(slots=True)
+class _Entry:
+    task: Task
+    done: int = 0
+    expected: int | None = None
 
 
 class Counts(Progress):
@@ -52,13 +74,15 @@ class Counts(Progress):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._running: dict[int, list[Any]] = {}
+        self._running: dict[int, _Entry] = {}
         self._marks: deque[tuple[float, int]] = deque()
         self._begin("", 0, 0)
 
     def _begin(self, phase: str, tasks: int, size: int) -> None:
         self._phase, self._tasks, self._size = phase, tasks, size
         self._finished = self._done = self._moved = 0
+        # Of a phase whose size is not known from the start: how many tasks have said what they expect, and how much.
+        self._known = self._expected = 0
         self._marks.clear()
         self._marks.append((self._clock(), 0))
 
@@ -70,24 +94,41 @@ class Counts(Progress):
     def start(self, task: Task) -> None:
         """See `Progress`."""
         with self._lock:
-            self._running[id(task)] = [task, 0]
+            self._running[id(task)] = _Entry(task)
+
+    def expect(self, task: Task, size: int) -> None:
+        """See `Progress`."""
+        with self._lock:
+            if entry := self._running.get(id(task)):
+                self._known += entry.expected is None
+                entry.expected = (entry.expected or 0) + size
+                self._expected += size
 
     def advance(self, task: Task, count: int) -> None:
         """See `Progress`."""
         with self._lock:
-            if entry := self._running.get(id(task)):
-                entry[1] += count
-            self._done += count
             self._moved += count
+            self._credit(task, count)
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
         with self._lock:
-            _, counted = self._running.pop(id(task), (task, 0))
-            # The blobs of many copies come and go within a phase that counts copies.
-            self._finished += task.phase == self._phase
-            # What was skipped is done, too; and what was hashed may have been more than the file.
-            self._done += (0 if outcome == "failed" else task.size) - counted
+            entry = self._running.get(id(task)) or _Entry(task)
+            if task.size:
+                # What was skipped is done, too; and what was hashed may have been more than the file.
+                counts = task.planned and outcome != "failed"
+                self._credit(task, (task.size if counts else 0) - entry.done)
+            self._running.pop(id(task), None)
+            if task.phase == self._phase:
+                # The blobs of many copies come and go within a phase that counts copies.
+                self._finished += 1
+                self._known += entry.expected is None
+
+    def _credit(self, task: Task, count: int) -> None:
+        self._done += count
+        for each in (task, task.part_of):
+            if each is not None and (entry := self._running.get(id(each))):
+                entry.done += count
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
@@ -99,9 +140,16 @@ class Counts(Progress):
             rate = (self._moved - moved) / (now - since) if now > since else 0.0
             if now - self._marks[-1][0] >= _WINDOW / 32:
                 self._marks.append((now, self._moved))
-            running = tuple((task, max(0, count)) for task, count in self._running.values())
-            done = min(max(0, self._done), self._size) if self._size else max(0, self._moved)
-            return Snapshot(self._phase, self._tasks, self._finished, self._size, done, max(0.0, rate), running)
+            size = self._size or (self._expected if self._known >= self._tasks else 0)
+            done = min(max(0, self._done), size) if size else max(0, self._moved)
+            return Snapshot(self._phase, self._tasks, self._finished, size, done, max(0.0, rate), self._in_order())
+
+    def _in_order(self) -> tuple[Running, ...]:
+        groups: dict[int, list[Running]] = {}
+        for entry in self._running.values():
+            each = Running(entry.task, max(0, entry.done), entry.task.size or entry.expected or 0)
+            groups.setdefault(id(entry.task.part_of or entry.task), []).append(each)
+        return tuple(each for group in groups.values() for each in group)
 
     def note(self, text: str) -> None:
         """Something that whoever waits should know, such as a host that is silent."""

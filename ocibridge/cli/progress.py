@@ -110,12 +110,14 @@ class JsonLines(Lines):
     def start(self, task: Task) -> None:
         """See `Progress`."""
         super().start(task)
-        self.event(StartEvent(phase=task.phase, label=task.label, size=task.size))
+        self.event(StartEvent(phase=task.phase, label=task.label, size=task.size, part_of=_whole(task)))
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
         super().finish(task, outcome)
-        self.event(FinishEvent(phase=task.phase, label=task.label, size=task.size, outcome=outcome))
+        self.event(
+            FinishEvent(phase=task.phase, label=task.label, size=task.size, outcome=outcome, part_of=_whole(task))
+        )
 
     def note(self, text: str) -> None:
         """See `Counts`."""
@@ -142,8 +144,16 @@ class JsonLines(Lines):
 
 def _names(now: Snapshot) -> str:
     """The tags that are under way, where these are few: the last ones may take long."""
-    names = [printable(task.label) for task, _ in now.running if task.phase == now.phase and not task.size]
+    names = [
+        printable(each.task.label) + (f" ({human_size(each.done)} of {human_size(each.size)})" if each.size else "")
+        for each in now.running
+        if each.task.phase == now.phase and not each.task.size
+    ]
     return f"; {', '.join(names)}" if 0 < len(names) <= _MOST_NAMES else ""
+
+
+def _whole(task: Task) -> str | None:
+    return task.part_of.label if task.part_of else None
 
 
 @contextmanager

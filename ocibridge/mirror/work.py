@@ -113,7 +113,7 @@ class Worker:
         journalled: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
         self.job = job
-        self.progress = Within(progress or Progress())
+        self.progress = progress or Progress()
         self.pool = StorePool(job)
         self._throttle = Throttle(job.bandwidth) if job.bandwidth else None
         throttle = self._throttle.take if self._throttle else None
@@ -141,7 +141,7 @@ class Worker:
         elif case.equal and case.verified:
             action, reason = "skip", IN_SYNC
         else:
-            found = self._copier(case).plan(case.wanted)
+            found = self._copier(case, Progress()).plan(case.wanted)
             moves = Moves.sum([found])
             if case.equal and not (moves.copied or moves.mounted):
                 action, reason = "skip", IN_SYNC
@@ -165,13 +165,14 @@ class Worker:
         started, clock = now(), time.monotonic()
         task = Task("mirroring", unit.target, 0)
         self.progress.start(task)
+        inner = Within(self.progress, task)
         warnings: dict[str, None] = {}
         try:
             try:
-                item = self._run(unit, warnings)
+                item = self._run(unit, warnings, inner)
             except IntegrityError:
                 # A registry may give half of a link to whoever reads while another process writes the same manifest.
-                item = self._run(unit, warnings)
+                item = self._run(unit, warnings, inner)
         except OcibridgeError as exc:
             item = MirrorItem(
                 entry=unit.entry, outcome="failed", source=unit.source, target=unit.target, error=failure(exc)
@@ -180,7 +181,7 @@ class Worker:
         update = {"warnings": list(warnings), "started": started, "seconds": time.monotonic() - clock}
         return item.model_copy(update=update)
 
-    def _run(self, unit: Unit, warnings: dict[str, None]) -> MirrorItem:
+    def _run(self, unit: Unit, warnings: dict[str, None], progress: Progress) -> MirrorItem:
         """Copy a tag, or check that it is in sync; add warnings to `warnings`."""
         case = self._look(unit)
         if case.equal and case.verified and not self._below(case):
@@ -194,12 +195,12 @@ class Worker:
             )
         reason = _why(case)
         if case.entry.sync.dialect:
-            return self._translate(case, reason)
+            return self._translate(case, reason, progress)
         self._back_up(case, self._replaced(case))
         total, rounds = Moves(), 0
         while True:
             started = time.monotonic()
-            copied = self._copier(case).copy(case.wanted, case.target.tag)
+            copied = self._copier(case, progress).copy(case.wanted, case.target.tag)
             total, rounds = Moves.sum([total, copied]), rounds + 1
             warnings.update(dict.fromkeys(copied.warnings))
             if unit.digest or case.source.digest or time.monotonic() - started < LONG or rounds == ROUNDS:
@@ -209,7 +210,7 @@ class Worker:
                 break
             case = self._look(unit)
             reason = "the source moved meanwhile"
-        also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
+        also = publish_companions(case.entry, case.target, self.pool, self._session, progress)
         moved = total.copied + total.mounted + total.manifests
         if case.equal and not moved and not also:
             return _item(case, "skipped", IN_SYNC, total)
@@ -217,14 +218,12 @@ class Worker:
             reason = "blobs or referrers were missing at the target"
         return _item(case, "copied", reason, total, also)
 
-    def _translate(self, case: _Case, reason: str) -> MirrorItem:
+    def _translate(self, case: _Case, reason: str, progress: Progress) -> MirrorItem:
         if case.equal and case.verified:
-            also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
+            also = publish_companions(case.entry, case.target, self.pool, self._session, progress)
             return _item(case, "copied" if also else "skipped", IN_SYNC, also=also)
         old = self._replaced(case)
-        done = translate(
-            case.entry, case.source.pinned(case.digest), case.target, self.pool, self._session, self.progress
-        )
+        done = translate(case.entry, case.source.pinned(case.digest), case.target, self.pool, self._session, progress)
         moves = Moves()
         for layer in done.layers:
             how = {"uploaded": "copied", "mounted": "mounted", "skipped": "present"}[layer.action]
@@ -234,7 +233,7 @@ class Worker:
         if not same:
             # Only now is it known that the tag has another manifest than before.
             self._back_up(case, old)
-        also = publish_companions(case.entry, case.target, self.pool, self._session, self.progress)
+        also = publish_companions(case.entry, case.target, self.pool, self._session, progress)
         if same and not (moves.copied or moves.mounted or also):
             item = _item(case, "skipped", IN_SYNC, moves)
         else:
@@ -290,7 +289,7 @@ class Worker:
             tag = backup_tag(case.entry.sync.backup, case.target)
             self.pool.store(case.target).push_manifest(old[1], old[0].media_type, tag)
 
-    def _copier(self, case: _Case) -> GraphCopier:
+    def _copier(self, case: _Case, progress: Progress) -> GraphCopier:
         sync = case.entry.sync
         options = GraphOptions(
             platforms=sync.platforms or (),
@@ -301,7 +300,7 @@ class Worker:
         )
         source: Store = self.pool.store(case.source)
         target: Store = self.pool.store(case.target, create=True)
-        return GraphCopier(source, target, options, self._session, self.progress)
+        return GraphCopier(source, target, options, self._session, progress)
 
     def interrupt(self) -> None:
         """Wake all threads that wait for a store, or for their share of the bandwidth."""

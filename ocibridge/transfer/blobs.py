@@ -10,6 +10,7 @@ from ..io.content import BytesContent, Content
 from ..io.readers import Reader
 from ..layers import Layer, LayerDigests
 from ..oci import Descriptor
+from ..oci.manifest import ANNOTATION_TITLE
 from ..settings import KiB
 from ..stores.base import Store
 from .cache import DigestCache, LayerKey
@@ -53,7 +54,7 @@ class StoredBlob:
     Attributes:
         store: Where it is.
         descriptor: Its descriptor.
-        name: What messages call it; empty is its digest.
+        name: What messages call it; empty is its title, else its digest.
     """
 
     store: Store
@@ -63,7 +64,7 @@ class StoredBlob:
     @property
     def label(self) -> str:
         """See `Blob`."""
-        return self.name or self.descriptor.digest
+        return self.name or (self.descriptor.annotations or {}).get(ANNOTATION_TITLE) or self.descriptor.digest
 
     @property
     def size(self) -> int:

@@ -70,6 +70,7 @@ class CopyEngine:
         self._sources = sources
         self._mount_from = mount_from
         self._cache = cache or DigestCache(None)
+        self._others: set[str] = set()
 
     # Blobs.
 
@@ -102,7 +103,10 @@ class CopyEngine:
                 right = first.descriptor == assumed
                 actions[id(other)] = actions[id(first)] if right else self._copy_blob(other, workers, full)
 
-        self._each(sorted(groups.values(), key=lambda group: -group[0].size), copy_group)
+        known = [each[0].descriptor.digest for each in groups.values() if each[0].descriptor]
+        self._others.update(digest for digest in known if not self._session.begin(self._target, digest))
+        size = sum(each[0].size for each in groups.values() if self._is_planned(each[0].descriptor))
+        self._each(sorted(groups.values(), key=lambda group: -group[0].size), copy_group, size)
         return [actions[id(blob)] for blob in blobs]
 
     def _check_free_space(self, blobs: Sequence[Blob]) -> None:
@@ -114,7 +118,8 @@ class CopyEngine:
 
     def plan(self, blobs: Sequence[Blob], full: bool = False) -> list[str]:
         """Plan the copy of a blob, as if all plans of this run were done."""
-        return self._each([[blob] for blob in blobs], lambda group, _: self._plan_blob(group[0], full))
+        size = sum(blob.size for blob in blobs)
+        return self._each([[blob] for blob in blobs], lambda group, _: self._plan_blob(group[0], full), size)
 
     def copy_quietly(self, blobs: Sequence[Blob]) -> None:
         """Bring small blobs to the target that progress does not count, such as configs. See `copy`."""
@@ -132,10 +137,16 @@ class CopyEngine:
         # The digest was an earlier one: the store has refused the bytes of today, which are as good.
         return self._copy_known(blob, hash_layer(blob, self._cache, workers), workers, full)
 
-    def _each(self, groups: Sequence[list[Blob]], work: Callable[[list[Blob], Workers], Result]) -> list[Result]:
+    def _is_planned(self, descriptor: Descriptor | None) -> bool:
+        """Return whether the bytes of a blob count here: what another copy of the run brings counts there."""
+        return descriptor is None or descriptor.digest not in self._others
+
+    def _each(
+        self, groups: Sequence[list[Blob]], work: Callable[[list[Blob], Workers], Result], planned: int
+    ) -> list[Result]:
         """Work on groups of equal blobs, several at once; the first error stops all."""
+        self._progress.plan(self._phase, len(groups), planned)
         size = sum(group[0].size for group in groups)
-        self._progress.plan(self._phase, len(groups), size)
         workers = Workers(self._threads(len(groups), size), self._progress, [*self._sources, self._target])
         return workers.map(lambda group: work(group, workers), groups)
 
@@ -150,7 +161,7 @@ class CopyEngine:
 
     def _copy_known(self, blob: Blob, descriptor: Descriptor, workers: Workers, full: bool) -> str:
         presence = self._session.presence(self._target, descriptor.digest)
-        task = Task(self._phase, blob.label, descriptor.size)
+        task = Task(self._phase, blob.label, descriptor.size, planned=self._is_planned(descriptor))
         with presence.lock:
             action = self._without_bytes(blob, descriptor, presence, full)
             if action is None:

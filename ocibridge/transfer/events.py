@@ -49,6 +49,7 @@ class StartEvent(Event):
     event: Literal["start"] = "start"
     phase: str
     label: str = Field(description="what is moved or read: a file, a digest, a reference")
+    part_of: str | None = Field(None, description="label of the task that it is a part of, such as the tag of a blob")
     size: int = Field(description="bytes; 0 if nobody knows yet")
 
 
@@ -58,6 +59,7 @@ class FinishEvent(Event):
     event: Literal["finish"] = "finish"
     phase: str
     label: str = Field(description="what was moved or read: a file, a digest, a reference")
+    part_of: str | None = Field(None, description="label of the task that it was a part of, such as the tag of a blob")
     size: int = Field(description="bytes; 0 if nobody knows yet")
     outcome: str = Field(description="such as done, skipped, mounted, failed")
 

@@ -14,12 +14,16 @@ class Task(NamedTuple):
     Attributes:
         phase: `hashing`, `uploading`, `downloading` or `verifying`.
         label: What it is called, such as the path of a weight.
-        size: Bytes that will move.
+        size: Bytes that will move; 0 where nobody knows yet, see `Progress.expect`.
+        part_of: The task that its bytes belong to, such as the tag of a blob.
+        planned: Whether its bytes are in those of the plan; they are not where another copy of the run brings them.
     """
 
     phase: str
     label: str
     size: int
+    part_of: Task | None = None
+    planned: bool = True
 
 
 class Progress:
@@ -38,6 +42,9 @@ class Progress:
     def start(self, task: Task) -> None:
         """Work on a task begins."""
 
+    def expect(self, task: Task, size: int) -> None:
+        """`size` more bytes belong to a task than was known when it began."""
+
     def advance(self, task: Task, count: int) -> None:
         """`count` more bytes have moved; negative where bytes have to be sent again."""
 
@@ -46,26 +53,34 @@ class Progress:
 
 
 class Within(Progress):
-    """Progress of one copy of many: its blobs are reported, its plan is not.
+    """Progress of one copy of many: its blobs are parts of its task, and what it plans is the size of that.
 
     Args:
         whole: The progress of the run.
+        task: The copy.
     """
 
-    def __init__(self, whole: Progress) -> None:
+    def __init__(self, whole: Progress, task: Task) -> None:
         self._whole = whole
+        self._task = task
+        self._parts: dict[int, Task] = {}
+
+    def plan(self, phase: str, tasks: int, size: int) -> None:
+        """See `Progress`."""
+        self._whole.expect(self._task, size)
 
     def start(self, task: Task) -> None:
         """See `Progress`."""
-        self._whole.start(task)
+        self._parts[id(task)] = task._replace(part_of=self._task)
+        self._whole.start(self._parts[id(task)])
 
     def advance(self, task: Task, count: int) -> None:
         """Report more bytes of a task to the whole run; see `Progress.advance`."""
-        self._whole.advance(task, count)
+        self._whole.advance(self._parts.get(id(task), task), count)
 
     def finish(self, task: Task, outcome: str) -> None:
         """See `Progress`."""
-        self._whole.finish(task, outcome)
+        self._whole.finish(self._parts.pop(id(task), task._replace(part_of=self._task)), outcome)
 
 
 @contextmanager

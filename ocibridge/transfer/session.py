@@ -30,11 +30,13 @@ class Presence:
         lock: Held by whoever brings it there; the next one finds it.
         homes: Repositories that have it, by name.
         planned: Names of repositories that would have it if all that was planned had happened.
+        begun: Whether a copy of this run has it in its plan, which counts its bytes.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     homes: dict[str, Store] = field(default_factory=dict)
     planned: frozenset[str] = frozenset()
+    begun: bool = False
 
 
 class CopySession:
@@ -87,6 +89,13 @@ class CopySession:
             if found is None:
                 found = known[digest] = Presence()
             return found
+
+    def begin(self, target: Store, digest: str) -> bool:
+        """Return whether this is the first copy of the run that is to bring a blob to the registry of `target`."""
+        presence = self.presence(target, digest)
+        with self._lock:
+            first, presence.begun = not presence.begun, True
+            return first
 
     def push(
         self, target: Store, digest: str, subject: str | None, tag: str | None, work: Callable[[], object]

@@ -19,9 +19,10 @@ from rich.console import Console
 
 from ocibridge.about import USER_AGENT
 from ocibridge.cli.bars import Bars
-from ocibridge.cli.counts import Counts
+from ocibridge.cli.counts import Counts, Running
 from ocibridge.cli.progress import JsonLines, PlainLines, shown
 from ocibridge.transfer import Progress, Task
+from ocibridge.transfer.progress import Within
 
 MiB = 1024 * 1024
 WEIGHT = Task("uploading", "model/weights.bin", 100 * MiB)
@@ -61,7 +62,7 @@ def test_counts() -> None:
     now = counts.snapshot()
     assert (now.phase, now.tasks, now.finished) == ("uploading", 3, 2)
     assert (now.done, now.size) == (150 * MiB, 200 * MiB)
-    assert now.running == ((WEIGHT, 50 * MiB),)
+    assert now.running == (Running(WEIGHT, 50 * MiB, 100 * MiB),)
     assert now.rate == pytest.approx(-10 * MiB / 6) or now.rate == 0.0
     assert now.seconds_left is None
     counts.finish(WEIGHT, "failed")
@@ -168,6 +169,7 @@ def test_json_lines() -> None:
     assert [each["event"] for each in events] == ["plan", "plan", "finish", "start", "start", "finish", "progress"]
     assert events[2] == {
         "event": "finish", "phase": "uploading", "label": "old.bin", "size": 99 * MiB, "outcome": "skipped",
+        "partOf": None,
     }  # fmt: skip
     assert events[-1] == {
         "event": "progress", "phase": "uploading", "tasks": 3, "finished": 2,
@@ -201,12 +203,77 @@ def test_bars() -> None:
     assert "0 B/s" in text
 
 
+BIG, OTHER = Task("mirroring", "b.example/models/big:v1", 0), Task("mirroring", "b.example/models/other:v1", 0)
+
+
+def play_tags(progress: Counts, clock: Clock) -> None:
+    """Two seconds into a run of two tags that share a blob."""
+    progress.plan("mirroring", 2, 0)
+    for tag, size in ((BIG, 120 * MiB), (OTHER, 10 * MiB)):
+        progress.start(tag)
+        within = Within(progress, tag)
+        within.plan("copying", 2, size)
+        weight = Task("copying", "model.safetensors", 100 * MiB, planned=tag is BIG)
+        if tag is BIG:
+            within.start(weight)
+            clock.now = 2.0
+            within.advance(weight, 30 * MiB)
+            within.finish(Task("copying", "sha256:" + "ab" * 32, 20 * MiB), "mounted")
+        else:
+            within.finish(weight, "mounted")
+
+
+def test_bytes_are_credited_to_tags() -> None:
+    clock = Clock()
+    counts = Counts(clock)
+    play_tags(counts, clock)
+    now = counts.snapshot()
+    assert [(each.task.label, each.done // MiB, each.size // MiB) for each in now.running] == [
+        ("b.example/models/big:v1", 50, 120), ("model.safetensors", 30, 100), ("b.example/models/other:v1", 0, 10),
+    ]  # fmt: skip
+    assert (now.done, now.size, now.finished) == (50 * MiB, 130 * MiB, 0)
+    assert now.seconds_left == pytest.approx(80 / 15)
+    counts.finish(OTHER, "failed")
+    assert (counts.snapshot().finished, counts.snapshot().done) == (1, 50 * MiB)
+
+
+def test_a_line_names_the_tags_that_take_long() -> None:
+    out, clock = io.StringIO(), Clock()
+    lines = PlainLines(out, 1e6, clock)
+    play_tags(lines, clock)
+    lines.tick()
+    lines.close()
+    assert untimed(out.getvalue())[-1] == (
+        "ocibridge: mirroring: 0 of 2, 50.0 MiB of 130.0 MiB (38%), 15.0 MiB/s, 5.3 s left; "
+        "b.example/models/big:v1 (50.0 MiB of 120.0 MiB), b.example/models/other:v1 (0 B of 10.0 MiB)"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 60, 100, 160])
+def test_amounts_are_whole_at_every_width(width: int) -> None:
+    clock, screen = Clock(), console(width)
+    bars = Bars(screen, clock)
+    play_tags(bars, clock)
+    bars.close()
+    screen.export_text()
+    screen.print(bars.render())
+    big, weight, other, whole, last = screen.export_text().splitlines()
+    assert max(map(len, (big, weight, other, whole, last))) <= width
+    assert "big:v1" in big
+    assert weight.startswith("  ")
+    for line, share, amount in ((big, "42%", "50.0 MiB of 120.0 MiB"), (whole, "38%", "50.0 MiB of 130.0 MiB")):
+        assert (amount in line) is (width > 40)
+        assert (share in line) is (width < 80)
+        assert ("━" in line) is (width > 80)
+    assert last == "15.0 MiB/s, 5.3 s left"
+
+
 def test_many_small_layers_do_not_flood_the_screen() -> None:
     screen = console(60)
     bars = Bars(screen)
     bars.plan("verifying", 10_000, 10_000)
     for number in range(50):
-        bars.start(Task("verifying", f"folder/[red]a rather long name that does not fit {number}", 1))
+        bars.start(Task("verifying", f"folder/a rather long name that does not fit [red]{number}", 1))
     bars.close()
     screen.export_text()
     screen.print(bars.render())
