@@ -172,6 +172,7 @@ class MirrorReport(ItemReport):
         job_digest: sha256 of its bytes.
         started: RFC 3339, UTC.
         seconds: How long it took.
+        host: Name of the machine.
         executor: `threads`, `dask`, or the name of the executor's class.
         workers: Tags that were worked on at the same time.
         shard: `3/16`, or None.
@@ -190,6 +191,7 @@ class MirrorReport(ItemReport):
     job_digest: str
     started: str = Field(json_schema_extra={"format": "date-time"})
     seconds: float
+    host: str = ""
     executor: str
     workers: int
     shard: str | None = None

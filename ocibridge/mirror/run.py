@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -214,6 +215,7 @@ class _Run:
             job_digest=self._job.digest,
             started=rfc3339(self._started),
             seconds=time.monotonic() - self._clock,
+            host=platform.node(),
             executor=self._options.executor,
             workers=self._workers,
             shard=None if shard is None else str(shard),

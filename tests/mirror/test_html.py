@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ocibridge.mirror.output.html import OUTCOMES, headline, report_page
-from ocibridge.mirror.reports import Failure, MirrorReport
+from ocibridge.mirror.output.html import headline, report_page
+from ocibridge.mirror.reports import OUTCOMES, Failure, MirrorReport
 from ocibridge.report import Moves
 
 from .pages import HOSTILE, hostile, item, many, night, report
@@ -165,11 +165,11 @@ def test_failures_come_first_with_their_next_step_and_one_reason_is_told_once() 
     odd = Failure(type="StoreError", message="no luck", hint=None)
     items = [item("failed", target=f"b.example/m:{number}", error=down) for number in range(12)]
     text = report_page(report([item(), *items, item("failed", error=odd), item("failed")]))
-    assert text.index("What failed") < text.index("Time line" if "Time line" in text else "All tags")
+    assert text.index("What failed") < text.index("Timeline" if "Timeline" in text else "All tags")
     assert text.count("<h3>b.example cannot be reached.</h3>") == 1
     assert "<strong>Next step: </strong>See whether it is up</p>" in text
     assert "12 tags · NetworkError" in text
-    assert "<summary>2 more tags</summary>" in text
+    assert "<summary>2 more</summary>" in text
     assert "<h3>No luck.</h3>" in text
     assert "<h3>No reason is known.</h3>" in text
 
@@ -193,7 +193,7 @@ def test_without_failures_warnings_or_times_their_sections_are_left_out() -> Non
     text = report_page(report([item()]))
     assert "What failed" not in text
     assert "Warnings" not in text.split("</style>")[1].split("<script")[0]
-    assert "Time line" not in text
+    assert "Timeline" not in text
 
 
 def test_a_report_of_no_time_and_no_bytes_divides_by_nothing() -> None:

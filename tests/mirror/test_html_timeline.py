@@ -61,7 +61,7 @@ def test_one_drawing_a_host_with_its_tags() -> None:
         item("copied", target="b.example:5000/m:2", started=BEGAN + 4, seconds=4.0),
         item("copied", target="c.example/never:1"),
     ]
-    drawn = report_page(report(items, seconds=8.0)).partition("Time line")[2].partition("All tags")[0]
+    drawn = report_page(report(items, seconds=8.0)).partition("Timeline")[2].partition("All tags")[0]
     assert drawn.count('class="host"') == 2
     assert "2 tags of b.example:5000 over 8.0 s" in drawn
     assert "1 tag of c.example over 8.0 s" in drawn

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a run as one page that needs nothing but a browser.
 
-Words, tiles, failures and the time line are HTML of the template `report.html`; the list of all tags is drawn by
+Words, tiles, failures and the timeline are HTML of the template `report.html`; the list of all tags is drawn by
 `report.js` from the JSON that the page contains, some at a time. Nothing is fetched, and nothing of the report becomes
 code: the template escapes what it writes, the script knows text alone, and the page's own policy (Content Security
 Policy Level 3) lets no other script or style run.
@@ -14,17 +14,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined
 
 from ...errors import human_size
 from ...report import Moves
-from ..reports import IN_SYNC, Failure, MirrorItem, MirrorReport, Outcome
+from ..reports import IN_SYNC, OUTCOMES, Failure, MirrorItem, MirrorReport
 from .timeline import NARROW, WIDE, human_seconds, moment, timeline
-
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 _MOST_FAILURES = 100
 """Different failures that are shown in full."""
@@ -42,7 +40,7 @@ _MARKS = {
 _COLUMNS = (
     ("outcome", "Outcome", ""),
     ("target", "Tag", ""),
-    ("moved", "Moved", "number"),
+    ("moved", "Transferred", "number"),
     ("saved", "Saved", "number"),
     ("started", "Began", "number"),
     ("seconds", "Took", "number"),
@@ -82,6 +80,7 @@ def page_pieces(report: MirrorReport) -> Iterator[str]:
         most_failures=_MOST_FAILURES,
         most_names=_MOST_NAMES,
         all_names=_ALL_NAMES,
+        listings=_listings(report),
         timeline=timeline(report.items, begin, report.seconds),
         narrow=NARROW,
         wide=WIDE,
@@ -112,6 +111,14 @@ def headline(report: MirrorReport) -> str:
 
 def _outcome(report: MirrorReport) -> str:
     count = report.counts.get
+    listings = _listings(report)
+    if listings:
+        repositories = f"{listings:,} {'repository' if listings == 1 else 'repositories'} could not be listed"
+        if len(report.items) == listings:
+            return f"{repositories}."
+        others = {**report.counts, "failed": count("failed", 0) - listings}
+        tags = report.model_copy(update={"counts": others, "items": [i for i in report.items if not i.listing]})
+        return f"{repositories}. {_outcome(tags)}"
     total, failed, skipped = len(report.items), count("failed", 0), count("skipped", 0)
     if not total:
         return "The job selected no tags."
@@ -130,6 +137,11 @@ def _outcome(report: MirrorReport) -> str:
         parts = [f"{number:,} {be} {text}", *_parts(rest[1:])]
         return f"{failed:,} of {total:,} tags failed; {_and(parts)}."
     return f"{_and([f'{_tags(number)} {be} {text}', *_parts(rest[1:])])}."
+
+
+def _listings(report: MirrorReport) -> int:
+    """The failures that are no tags: repositories and registries whose tags could not be listed."""
+    return sum(item.listing for item in report.items)
 
 
 def _parts(rest: Iterable[tuple[int, str]]) -> list[str]:
@@ -185,7 +197,7 @@ def _skipped(report: MirrorReport) -> str:
 
 
 class _Share(NamedTuple):
-    """A part of the bytes of a run; `left` and `width` are per cent of the whole."""
+    """A part of the bytes of a run; `left` and `width` are per cent of the whole, `percent` is that for people."""
 
     key: str
     text: str
@@ -193,11 +205,12 @@ class _Share(NamedTuple):
     size: int
     left: float
     width: float
+    percent: str
 
 
 def _shares(totals: Moves) -> list[_Share]:
     parts = (
-        ("copied", "moved", totals.copied, totals.copied_bytes),
+        ("copied", "copied", totals.copied, totals.copied_bytes),
         ("mounted", "mounted", totals.mounted, totals.mounted_bytes),
         ("present", "there already", totals.present, totals.present_bytes),
     )
@@ -205,7 +218,8 @@ def _shares(totals: Moves) -> list[_Share]:
     found: list[_Share] = []
     for key, text, blobs, size in parts if whole else ():
         left = found[-1].left + found[-1].width if found else 0.0
-        found.append(_Share(key, text, blobs, size, left, size / whole * 100))
+        width = size / whole * 100
+        found.append(_Share(key, text, blobs, size, left, width, "<1 %" if 0 < width < 1 else f"{width:.0f} %"))
     return found
 
 

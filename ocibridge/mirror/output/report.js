@@ -69,8 +69,7 @@
       make("td", { className: "outcome" }, make("span", { className: `dot ${item.outcome}` }), item.outcome),
       make("td", { className: "tag" },
         make("bdi", {}, item.target),
-        from ? make("small", {}, make("bdi", {}, from)) : null,
-        item.error ? make("div", { className: "why" }, make("bdi", {}, item.error.message)) : null),
+        from ? make("small", {}, make("bdi", {}, from)) : null),
       number("moved", moved ? size(moved) : ""),
       number("saved", saved ? size(saved) : ""),
       number("began after", isTimed(item) ? duration(secondsOf(item.started) - began) : ""),
@@ -86,11 +85,11 @@
       ["Source", item.source], ["Target", item.target], ["Digest", item.digest],
       ["Digest at the source", item.sourceDigest], ["Replaced", item.replaced],
       ["Reason", item.reason], ["Error", error?.message], ["Next step", error?.hint], ["Kind of error", error?.type],
-      ["Blobs moved", blobs(moves.copied, moves.copiedBytes)],
+      ["Blobs copied", blobs(moves.copied, moves.copiedBytes)],
       ["Blobs mounted", blobs(moves.mounted, moves.mountedBytes)],
       ["Blobs there already", blobs(moves.present, moves.presentBytes)],
       ["Manifests pushed", moves.manifests ? ROUND.format(moves.manifests) : ""],
-      ["Made on the way", item.also.join(", ")],
+      ["Companions", item.also.join(", ")],
       ["Began", isTimed(item) ? new Date(item.started).toISOString() : ""],
       ["Entry of the job", `sync[${item.entry}]`],
     ].filter(([, value]) => value);
@@ -119,7 +118,9 @@
       state.words.every((word) => each.text.includes(word)));
     const compare = state.key === "target"
       ? (a, b) => ORDER.compare(a.target, b.target)
-      : (a, b) => a[state.key] - b[state.key];
+      : state.key === "number"
+        ? (a, b) => (b.item.outcome === "failed") - (a.item.outcome === "failed")
+        : (a, b) => a[state.key] - b[state.key];
     found.sort((a, b) => (state.down ? compare(b, a) : compare(a, b)) || a.number - b.number);
     at("rows").replaceChildren(...rows(found.slice(0, state.shown)));
     status();
