@@ -55,8 +55,10 @@ class Bars(Counts):
     def render(self) -> RenderableType:
         """The bars at this moment."""
         now = self.snapshot()
-        rows = [_Row(_name(task), done, size, indent=2 * bool(task.part_of)) for task, done, size in now.running[:MOST]]
-        last = _Row(f"{now.phase} {now.finished} of {now.tasks}", now.done, now.size, now.finished, now.tasks)
+        rows = [
+            _Shown(_name(task), done, size, indent=2 * bool(task.part_of)) for task, done, size in now.running[:MOST]
+        ]
+        last = _Shown(f"{now.phase} {now.finished} of {now.tasks}", now.done, now.size, now.finished, now.tasks)
         left = now.seconds_left
         speed = f"{human_size(now.rate)}/s" + (f", {human_time(left)} left" if left is not None else "")
         hidden = len(now.running) - MOST
@@ -72,7 +74,7 @@ class Bars(Counts):
         self._live.stop()
 
 
-class _Row(NamedTuple):
+class _Shown(NamedTuple):
     """A line of the table: bytes, and where nobody knows how many there will be, what else the bar may show."""
 
     name: str
@@ -95,7 +97,7 @@ class _Row(NamedTuple):
         return min(done / size, 1.0) if size else None
 
 
-def _table(rows: Sequence[_Row], width: int) -> Table:
+def _table(rows: Sequence[_Shown], width: int) -> Table:
     """Names, bars and amounts; in a narrow window percentages instead of bars, in a very narrow one nothing else."""
     rest = width - max(len(row.amount) for row in rows) - 2 * _GAP
     amounts, bars = rest >= _PERCENT + _NAME, rest >= _BAR + _NAME
@@ -126,7 +128,7 @@ def _percent(share: float | None) -> RenderableType:
 
 
 def _name(task: Task) -> str:
-    """What a task is called; of a digest, the beginning is enough."""
+    """The name of a task; of a digest, the beginning is enough."""
     found = _DIGEST.fullmatch(task.label)
     return f"{found[1]}…" if found else printable(task.label)
 

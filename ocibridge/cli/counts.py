@@ -81,7 +81,7 @@ class Counts(Progress):
     def _begin(self, phase: str, tasks: int, size: int) -> None:
         self._phase, self._tasks, self._size = phase, tasks, size
         self._finished = self._done = self._moved = 0
-        # Of a phase whose size is not known from the start: how many tasks have said what they expect, and how much.
+        # Of a phase whose size is not known from the start: how many tasks know what they expect, and how much.
         self._known = self._expected = 0
         self._marks.clear()
         self._marks.append((self._clock(), 0))

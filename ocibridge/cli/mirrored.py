@@ -92,9 +92,9 @@ def summary(report: MirrorReport) -> str:
         moved += f", {human_size(saved)} did not have to (blobs: {', '.join(how)})"
     resumed = f"; a run that was interrupted had done {report.resumed} of them" if report.resumed else ""
     word = "interrupted" if report.interrupted else "mirrored"
-    said = ", ".join(parts) or "nothing to do"
+    text = ", ".join(parts) or "nothing to do"
     # What unfinished tags have moved is not in the totals.
-    return f"{word}: {said}" if report.interrupted and not counts["copied"] else f"{word}: {said}; {moved}{resumed}"
+    return f"{word}: {text}" if report.interrupted and not counts["copied"] else f"{word}: {text}; {moved}{resumed}"
 
 
 def _skipped(reasons: Iterable[str]) -> list[str]:

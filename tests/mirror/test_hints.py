@@ -22,7 +22,7 @@ from .artifacts import job, put
 
 PACKAGE = Path(ocibridge.__file__).parent
 USED = [
-    *(PACKAGE / name for name in ("mirror", "stores", "transfer", "dialects", "oci", "layers", "io")),
+    *(PACKAGE / name for name in ("mirror", "stores", "transfer", "dialects", "oci", "layers")),
     *(PACKAGE / "operations" / name for name in ("artifacts.py", "companions.py", "image.py", "original.py")),
     PACKAGE / "operations" / "translate.py",
 ]
