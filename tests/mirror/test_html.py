@@ -224,3 +224,30 @@ def test_words_stand_out_from_what_is_behind_them(theme: int) -> None:
             assert contrast(words, behind) >= 4.5, (words, behind)
     for mark in (*OUTCOMES, "mounted"):
         assert contrast(mark, "card") >= 2.9, mark
+
+
+def test_a_repository_that_cannot_be_listed_is_no_tag() -> None:
+    gone = Failure(type="NotFound", message="no such repository", hint=None)
+    lost = item("failed", source="a.example/gone", target="b.example/gone", error=gone, listing=True)
+    made = report([lost, item("copied")], host="mirror-01")
+    assert headline(made) == "1 repository could not be listed. 1 tag was copied."
+    assert headline(report([lost])) == "1 repository could not be listed."
+    text = report_page(made)
+    assert "and 1 repository not listed" in text
+    assert "1 repository · NotFound" in text
+    assert f"{made.generator.replace('/', ' ')} on <bdi>mirror-01</bdi>" in text
+    assert not re.search(r">1 ?</data><small> tags<|\b1 tags\b", text)
+
+
+def test_an_interrupted_run_says_what_is_left() -> None:
+    made = report([item("copied")], interrupted=True, remaining=2)
+    assert headline(made) == "The run was interrupted with 2 tags left to do. 1 tag was copied."
+    assert "Run the same command again to resume." in report_page(made)
+    unknown = report([], interrupted=True, remaining=None)
+    assert headline(unknown) == "The run was interrupted before all tags were listed."
+
+
+def test_a_share_below_one_per_cent_is_not_none() -> None:
+    text = report_page(report([item(moves=Moves(copied=1, copied_bytes=1, present=1, present_bytes=10_000))]))
+    assert "1 blob, &lt;1 %" in text
+    assert "100 %" in text

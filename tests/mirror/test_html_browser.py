@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,11 @@ def test_the_numbers_are_those_of_the_report(show: Show) -> None:
     assert value(page, "[data-outcome=all] data") == len(made.items)
 
 
+def failures_first(items: Sequence[MirrorItem]) -> list[MirrorItem]:
+    """The order in which a page lists tags."""
+    return sorted(items, key=lambda each: each.outcome != "failed")
+
+
 def test_every_tag_is_listed_with_its_numbers(show: Show) -> None:
     made = night()
     page = show(made)
@@ -117,7 +122,7 @@ def test_every_tag_is_listed_with_its_numbers(show: Show) -> None:
             human_size(each.moves.copied_bytes) if each.moves.copied_bytes else "",
             human_size(saved(each)) if saved(each) else "",
         )
-        for each in made.items
+        for each in failures_first(made.items)
     ]
     for line, each in zip(lines, made.items, strict=True):
         assert line[1].startswith(each.target)
@@ -167,9 +172,9 @@ def test_sorting_goes_both_ways(show: Show) -> None:
         return found
 
     by_size = sorted(made.items, key=lambda each: -each.moves.copied_bytes)
-    assert sorted_by("Moved") == "descending"
+    assert sorted_by("Transferred") == "descending"
     assert targets(page) == [each.target for each in by_size]
-    assert sorted_by("Moved") == "ascending"
+    assert sorted_by("Transferred") == "ascending"
     assert targets(page) == [each.target for each in sorted(made.items, key=lambda each: each.moves.copied_bytes)]
     assert sorted_by("Took") == "descending"
     assert targets(page)[0] == max(made.items, key=lambda each: each.seconds).target
@@ -245,7 +250,7 @@ def test_hostile_texts_stay_texts(show: Show) -> None:
     for button in page.locator("#rows td.do button").all():
         button.click()
     assert page.evaluate("typeof window.owned") == "undefined"
-    assert targets(page) == [each.target for each in made.items]
+    assert targets(page) == [each.target for each in failures_first(made.items)]
     assert page.locator("tr.detail").count() == len(HOSTILE)
     assert page.locator("img, a, iframe, main script, main style").count() == 0
     page.get_by_role("searchbox").fill(HOSTILE[0].split()[0])
