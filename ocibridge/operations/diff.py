@@ -14,7 +14,7 @@ from .compare import FilePair, compare_files
 from .opened import OpenModel, open_model
 from .options import DiffOptions
 from .reports import DiffReport, DiffSide, FileDifference, LayerDifference, ValueDifference, info_report
-from .sources import subject_of
+from .sources import other_side, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -36,7 +36,7 @@ def diff(
         before: A path, a model of Ollama (see `push`), or a reference.
         after: Another one.
         options: How sources on disk are read.
-        registry: Credentials and TLS settings, for both sides.
+        registry: Credentials and TLS settings, for both sides; for the second alone where they are on two hosts.
         progress: Receives progress events.
 
     Returns:
@@ -48,9 +48,13 @@ def diff(
         IntegrityError: a file that had to be read is not what its model promises.
         StoreError: a store does not have something, refuses it or cannot be reached.
     """
+    old, new = subject_of(before), subject_of(after)
     with ExitStack() as stack:
-        first = stack.enter_context(open_model(subject_of(before), options, registry))
-        second = stack.enter_context(open_model(subject_of(after), options, registry))
+        reached = registry
+        if isinstance(old, Reference) and isinstance(new, Reference):
+            reached = other_side(old, new, registry)
+        first = stack.enter_context(open_model(old, options, reached))
+        second = stack.enter_context(open_model(new, options, registry))
         workers = Workers(options.concurrency, progress or Progress())
         folder = first.folder or second.folder
         pairs = (

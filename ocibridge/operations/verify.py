@@ -25,7 +25,7 @@ from .models import fetch_model
 from .opened import OpenModel, open_model
 from .options import VerifyOptions
 from .reports import VerifyReport
-from .sources import Source, open_source, subject_of
+from .sources import Source, open_source, other_side, subject_of
 
 if TYPE_CHECKING:
     from ..stores.registry import RegistryOptions
@@ -50,7 +50,7 @@ def verify(
     Args:
         subject: A path, a model of Ollama (see `push`), or a reference.
         options: How to read the source, and whether to read the manifest only.
-        registry: Credentials and TLS settings.
+        registry: Credentials and TLS settings; where `options.against` is on another host, for `subject` alone.
         progress: Receives progress events.
 
     Returns:
@@ -75,7 +75,11 @@ def verify(
     with ExitStack() as stack:
         other = None
         if options.against is not None:
-            other = stack.enter_context(open_model(subject_of(options.against), options, registry))
+            against = subject_of(options.against)
+            reached = registry
+            if isinstance(found, Reference) and isinstance(against, Reference):
+                reached = other_side(against, found, registry)
+            other = stack.enter_context(open_model(against, options, reached))
         if isinstance(found, Reference):
             report, files = _verify_artifact(found, registry, workers)
         else:

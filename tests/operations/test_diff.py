@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import ocibridge
-from ocibridge import MemoryStore, PushOptions, StoreReference
+from ocibridge import AuthenticationError, MemoryStore, PushOptions, StoreReference
 from ocibridge.cli.main import main
 from ocibridge.oci import MEDIA_TYPE_MANIFEST
 
-from ..registry import RegistryServer
+from ..registry import PASSWORD, USER, RegistryServer
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -96,6 +96,21 @@ def test_metadata_and_annotations(models: tuple[Path, Path], tmp_path: Path) -> 
     report = ocibridge.diff(two, three)
     assert (report.same, report.files) == (False, [])
     assert ("dialect", "cnai", "modelpack") in [(each.key, each.before, each.after) for each in report.metadata]
+
+
+def test_credentials_reach_one_host(
+    models: tuple[Path, Path], registry: RegistryServer, auth_registry: RegistryServer, repository: str
+) -> None:
+    options = ocibridge.RegistryOptions(username=USER, password=PASSWORD)
+    open_one, closed = f"{registry.host}/{repository}:v1", f"{auth_registry.host}/{repository}:v1"
+    ocibridge.push(models[0], open_one)
+    ocibridge.push(models[0], closed, registry=options)
+    assert ocibridge.diff(open_one, closed, registry=options).same
+    assert ocibridge.verify(closed, ocibridge.VerifyOptions(against=open_one), registry=options).verified
+    with pytest.raises(AuthenticationError):  # they are for the second side
+        ocibridge.diff(closed, open_one, registry=options)
+    with pytest.raises(AuthenticationError):
+        ocibridge.verify(open_one, ocibridge.VerifyOptions(against=closed), registry=options)
 
 
 @pytest.mark.parametrize("name", ["digits.carton", "digits.mlarchive"])
