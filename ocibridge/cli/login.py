@@ -59,8 +59,9 @@ def run_login(args: argparse.Namespace) -> None:
 def _logged_in(report: LoginReport) -> list[str]:
     if report.proven:
         return [printable(f"logged in to {report.host} as {report.username}")]
-    text = f"stored the login of {report.username}; {report.host} requires no login, so it could not be checked"
-    return [printable(text)]
+    return [
+        printable(f"no credentials were checked: {report.host} asks for none; those of {report.username} are stored")
+    ]
 
 
 def run_logout(args: argparse.Namespace) -> None:

@@ -153,7 +153,7 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
 
 def test_login_and_logout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[object] = []
-    open_to_all = "stored the login of me; r.example requires no login, so it could not be checked\n"
+    open_to_all = "no credentials were checked: r.example asks for none; those of me are stored\n"
     for proven, extra, printed in (
         (True, [], "logged in to r.example as me\n"),
         (True, ["--json"], None),
