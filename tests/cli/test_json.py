@@ -26,10 +26,12 @@ JOB = "version: 1\nsync:\n  - {{source: 'oci:{folder}/layout', target: 'oci:{fol
 COMMANDS = """
 push            push {carton} {place}:v1 --also image
 push            push {carton} oci:{folder}/layout:v1 -q
+push-plan       push {carton} {place}:planned --dry-run
 inspect         inspect {place}:v1
 inspect         inspect {carton}
 verify          verify {place}:v1
 verify          verify {carton}
+diff            diff {carton} {place}:v1
 push            push {carton} {place}:raw --layers raw-files
 verify          verify {place}:raw --manifest-only
 pull            pull {place}:v1 {folder}/back.carton
@@ -162,7 +164,7 @@ def test_the_same_thing_has_the_same_name_and_type_everywhere(name: str) -> None
             if key in ("started", "ended", "time") or key.endswith("At"):
                 formats = {each.get("format") for each in value.get("anyOf", [value]) if each.get("type") != "null"}
                 assert (types, formats) == ({"string"}, {"date-time"}), (name, key)
-            if key in ("files", "layers", "warnings", "failures", "items", "tags"):
+            if key in ("files", "warnings", "failures", "items", "tags"):
                 assert types == {"array"}, (name, key)
             if key in ("size", "kept") or key.endswith(("Bytes", "Count")):
                 assert types == {"integer"}, (name, key)
