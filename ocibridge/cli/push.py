@@ -90,7 +90,7 @@ def _tags(plan: PushPlan) -> Iterator[tuple[str, list[str]]]:
 
 
 def _label(kind: str) -> str:
-    """What a companion of this kind is for."""
+    """The label of a companion of this kind: what it is for."""
     return "mountable" if kind == IMAGE else kind
 
 

@@ -78,17 +78,17 @@ def push(
         >>> push("digits.carton", "localhost:5000/models/digits:v1").identity  # doctest: +SKIP
         'carton:09b744842c693b5c529bece22e17ec602403a2ed8dc786b4fa7e57e038062471'
     """
-    job = _job(source, target, options)
-    options, reference = job.options, job.target
+    request = _request(source, target, options)
+    options, reference = request.options, request.target
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
         read, home = stack.enter_context(
-            open_source(job.source, options, registry, reference, hosts, exact=options.exact)
+            open_source(request.source, options, registry, reference, hosts, exact=options.exact)
         )
-        model = job.model(read)
-        manifests = [_original(each, model, reference) for each in job.originals]
-        plan = plan_manifest(model, job.planned)
-        mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in job.places]
+        model = request.model(read)
+        manifests = [_original(each, model, reference) for each in request.originals]
+        plan = plan_manifest(model, request.planned)
+        mounts = [stack.enter_context(open_store(each, registry, hosts=hosts)) for each in request.places]
         notes = settings.cache_dir() if options.cache else None
         store = stack.enter_context(open_store(reference, registry, hosts=hosts, create=True, notes=notes))
         digests = stack.enter_context(DigestCache(notes))
@@ -105,14 +105,14 @@ def push(
             known=partial(stored_layers, store, reference),
         )
         extra = [each.publish(store, session) for each in manifests]
-        if job.image:
+        if request.image:
             near = {} if home else {file.path: file.content for file in model.files}
             extra.append(
-                job.image.publish(
+                request.image.publish(
                     store,
                     done.manifest,
                     near,
-                    max_layers=job.planned.max_layers,
+                    max_layers=request.planned.max_layers,
                     session=session,
                     cache=digests,
                     concurrency=options.concurrency,
@@ -121,21 +121,24 @@ def push(
             )
         with store.batch():
             for each in extra:
-                add_tags(store, each.digest, [tag + job.suffixes[each.kind] for tag in job.tags[1:]])
-            add_tags(store, done.manifest.digest, job.tags[1:])
+                add_tags(store, each.digest, [tag + request.suffixes[each.kind] for tag in request.tags[1:]])
+            add_tags(store, done.manifest.digest, request.tags[1:])
         warnings = [*model.warnings, *store.warnings]
     return PushReport(
-        source=str(job.source),
+        source=str(request.source),
         target=str(reference.at(reference.version)),
         reference=str(reference.pinned(done.manifest.digest)),
         digest=done.manifest.digest,
-        tag=job.tags[0],
-        tags=list(job.tags),
+        tag=request.tags[0],
+        tags=list(request.tags),
         identity=model.identity,
         format=model.format,
         layers=pushed_layers(done),
         left_out_count=len(model.left_out),
-        also=[each.model_copy(update={"tags": [tag + job.suffixes[each.kind] for tag in job.tags]}) for each in extra],
+        also=[
+            each.model_copy(update={"tags": [tag + request.suffixes[each.kind] for tag in request.tags]})
+            for each in extra
+        ],
         warnings=warnings,
     )
 
@@ -154,28 +157,28 @@ def plan_push(
     Raises:
         OcibridgeError: see `push`.
     """
-    job = _job(source, target, options)
+    request = _request(source, target, options)
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts())
         read, _ = stack.enter_context(
-            open_source(job.source, job.options, registry, job.target, hosts, exact=options.exact)
+            open_source(request.source, request.options, registry, request.target, hosts, exact=options.exact)
         )
-        model = job.model(read)
-        for each in job.originals:
-            _original(each, model, job.target)
-        plan = plan_manifest(model, job.planned)
+        model = request.model(read)
+        for each in request.originals:
+            _original(each, model, request.target)
+        plan = plan_manifest(model, request.planned)
         return push_plan(
-            str(job.source),
-            str(job.target.at(job.tags[0])),
+            str(request.source),
+            str(request.target.at(request.tags[0])),
             model,
             plan,
-            job.tags,
-            {kind: [tag + suffix for tag in job.tags] for kind, suffix in job.suffixes.items()},
+            request.tags,
+            {kind: [tag + suffix for tag in request.tags] for kind, suffix in request.suffixes.items()},
         )
 
 
-class _Job(NamedTuple):
-    """What a push is asked to do, checked as far as can be without the source.
+class _PushRequest(NamedTuple):
+    """The arguments of a push, checked as far as can be without the source.
 
     Attributes:
         source: The source.
@@ -213,7 +216,7 @@ class _Job(NamedTuple):
         return model
 
 
-def _job(source: str | os.PathLike[str], target: str | Reference, options: PushOptions) -> _Job:
+def _request(source: str | os.PathLike[str], target: str | Reference, options: PushOptions) -> _PushRequest:
     """Check the arguments of a push.
 
     Raises:
@@ -253,7 +256,7 @@ def _job(source: str | os.PathLike[str], target: str | Reference, options: PushO
     if layers is Layers.RAW_FILES and planned.compress is not Compress.NONE:
         raise UsageError("--compress is for tar layers", hint="leave out one of --compress and --layers raw-files")
     places = mount_places(reference, options.mount_from)
-    return _Job(found, options, reference, tags, planned, suffixes, image, places)
+    return _PushRequest(found, options, reference, tags, planned, suffixes, image, places)
 
 
 def _selecting(source: Source, options: PushOptions, target: Reference) -> PushOptions:

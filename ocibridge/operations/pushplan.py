@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a push would publish (`push --dry-run`)."""
+"""The plan of a push (`push --dry-run`)."""
 
 from __future__ import annotations
 
