@@ -470,6 +470,24 @@ REGISTRIES = [
 ]
 
 LAYOUTS = [
+    Mistake(
+        "cat oci:lay:v1 config.json",
+        "oci:lay:v1 has no file 'config.json'; files there: model/config.json, …",
+        ("cat oci:lay:v1 model/config.json",),
+    ),
+    Mistake(
+        "inspect --raw hf",
+        "--raw is for artifacts, and hf is none; leave it out, or give a reference",
+        ("inspect hf", "inspect --raw oci:lay:v1"),
+        USAGE,
+        dropped="--raw",
+    ),
+    Mistake(
+        "verify oci:lay:v1 --against oci:lay:v1 --manifest-only",
+        "--against compares files, and --manifest-only reads none; leave one of them out",
+        ("verify oci:lay:v1 --against oci:lay:v1",),
+        USAGE,
+    ),
     Mistake("pull oci:lay:v2 out", "oci:lay has no tag 'v2'; tags there: v1-image, v1", ("pull oci:lay:v1 out",)),
     Mistake(
         "pull oci:nolay:v1 out",
