@@ -86,7 +86,7 @@ def test_an_archive_is_packed_and_restored(scheme: str, place: str) -> None:
     host = place.partition("/")[0]
     for target in (f"{scheme}{host}/mirror", f"{scheme}{host}/mirror/"):
         restored = unpack("models.tar", target, references=[f"{scheme}{place}:v1"])
-        assert [each.reference for each in restored.references] == [f"{host}/mirror/{place.partition('/')[2]}:v1"]
+        assert [each.target for each in restored.references] == [f"{host}/mirror/{place.partition('/')[2]}:v1"]
         assert restored.references[0].digest == pushed.digest
         assert "://" not in restored.target
 
