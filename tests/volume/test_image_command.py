@@ -84,5 +84,5 @@ def test_the_help_lists_the_commands(run: Run) -> None:
 def test_an_image_is_no_model(tmp_path: Path) -> None:
     target = f"oci:{tmp_path}/x:v1"
     ocibridge.push(CARTON, target, ocibridge.PushOptions(also=["image"]))
-    with pytest.raises(ocibridge.FormatError, match="0 model artifacts"):
+    with pytest.raises(ocibridge.FormatError, match="and no model artifact"):
         ocibridge.volume_prepare(f"{target}-image")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ocibridge
+from ocibridge.io.marker import MARKER
 from ocibridge.oci import MEDIA_TYPE_MANIFEST, parse_reference
 from ocibridge.stores.opening import open_store
 
@@ -34,7 +35,7 @@ def files_in(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != MARKER
     }
 
 
