@@ -48,7 +48,11 @@ def run(args: argparse.Namespace) -> None:
     registry = options.registry_of(args)
     from ..operations.verify import verify
 
-    report = perform(args, lambda progress: verify(args.subject, chosen, registry=registry, progress=progress), _lines)
+    report = perform(
+        args,
+        lambda progress: verify(args.subject, chosen, registry=registry, progress=progress),
+        lambda report: [] if args.quiet and report.verified else _lines(report),
+    )
     if not report.verified:
         raise SystemExit(UNPROVEN)
 

@@ -46,7 +46,7 @@ def test_there_and_back(run: Run, store: Path, registry: RegistryServer, reposit
         shown = run("inspect", subject)
         assert (shown.status, shown.err) == (0, "")
         assert any(line.split() == ["identity", IDENTITY] for line in shown.out.splitlines())
-        proven = run("verify", subject, "-q")
+        proven = run("verify", subject)
         assert proven.out.splitlines()[0].startswith(subject.replace(":v1-ollama", "").partition("@")[0])
         assert IDENTITY in proven.out
         assert proven.out.endswith("\nverified\n")

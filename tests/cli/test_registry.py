@@ -42,7 +42,8 @@ def test_login_push_pull_logout(
     assert (pushed.status, pushed.err) == (0, "")
     reference = json.loads(pushed.out)["reference"]
     assert run("push", carton, target, "-q").out == reference + "\n"
-    assert run("verify", reference, "-q").out.endswith("\nverified\n")
+    assert run("verify", reference).out.endswith("\nverified\n")
+    assert run("verify", reference, "-q").out == ""
     assert run("pull", reference, tmp_path / "copy.carton").status == 0
     missing = run("inspect", f"{host}/{repository}:v2")
     assert (missing.status, missing.err.count("\n")) == (1, 1)
