@@ -119,7 +119,8 @@ def _os_sentence(path: str | Path, verb: str, exc: OSError) -> tuple[str, str | 
     return f"cannot {verb} {path}: {reason}", _OS_HINTS.get(exc.errno or 0)
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EEXIST)
+"""Reasons that the user can remove: a full disk, or a file in the way."""
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -128,7 +129,7 @@ def can_resume(exc: BaseException) -> bool:
     if isinstance(exc, StoreError):
         return not isinstance(exc, NotFound)
     if isinstance(exc, DestinationError):
-        return isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL
+        return isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _PASSING
     return not isinstance(exc, Exception)
 
 

@@ -79,6 +79,22 @@ def test_overwrite_replaces_files_in_the_way_alone(scene: Scene) -> None:
     assert files_of(folder) == {**FILES, "precious.txt": b"mine"}
 
 
+def test_what_only_its_bytes_tell_is_not_fetched_twice(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tar layer does not say what its files hold: the conflict is found once they are here."""
+    data = os.urandom(3 << 20)
+    fill(scene.root / "big", {"big.bin": data})
+    fill(scene.root / "foreign", {"big.bin": bytes(len(data)), "other": b"mine"})
+    assert main(["push", str(scene.root / "big"), f"oci:{scene.layout}:big", "-q"]) == 0
+    before = snapshot(scene.root)
+    assert scene.pull(scene.root / "foreign", tag="big") == 1
+    assert "'big.bin' in it is in the way" in capsys.readouterr().err
+    assert lost(before, snapshot(scene.root)) == []
+    assert scene.pull(scene.root / "foreign", "--overwrite", "--json", tag="big") == 0
+    assert json.loads(capsys.readouterr().out)["kept"] > len(data)
+    assert (scene.root / "foreign" / "big.bin").read_bytes() == data
+    assert (scene.root / "foreign" / "other").read_bytes() == b"mine"
+
+
 @pytest.mark.parametrize("flag", ["--force", "--delete-existing"])
 def test_what_ocibridge_wrote_is_replaced(scene: Scene, flag: str) -> None:
     before = snapshot(scene.root)

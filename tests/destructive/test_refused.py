@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import ocibridge
 from ocibridge.cli.main import main
 from ocibridge.io import existing
 
@@ -358,6 +359,25 @@ def test_flags_without_effect(scene: Scene, argv: list[str], flag: str, capsys: 
     assert main([each.format(lay=scene.layout, root=scene.root) for each in argv] + [flag]) == 2
     assert flag in capsys.readouterr().err
     assert snapshot(scene.root) == before
+
+
+@pytest.mark.parametrize(
+    ("dest", "flag", "sentence"),
+    [
+        ("foreign", "", IN_THE_WAY),
+        ("foreign", "--force", FOREIGN),
+        ("homes", "--delete-existing", "home folder"),
+        ("mine.carton", "", "it exists"),
+        ("mine.carton", "--force", NOT_OURS),
+    ],
+)
+def test_what_is_in_the_way_is_found_before_anything_is_fetched(
+    scene: Scene, dest: str, flag: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference = f"oci:{scene.layout}:{'carton' if dest.endswith('.carton') else 'v1'}"
+    for layer in ocibridge.inspect(reference).layers:
+        (scene.layout / "blobs" / layer.digest.replace(":", "/")).unlink()
+    refused(scene, ["pull", reference, str(scene.root / dest), *([flag] if flag else [])], sentence, capsys)
 
 
 def test_no_hint_recommends_a_deletion(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
