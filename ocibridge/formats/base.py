@@ -57,7 +57,8 @@ class Sink(ABC):
     def has(self, path: str, size: int, sha256: str) -> bool:
         """Return whether the target holds these bytes already, verified, and takes them as the file `path`.
 
-        Asked for files that are layers of their own; where true, nothing moves and `write` is not called.
+        Asked for the files of a layer that lists them with their digests; where it is true of all, nothing moves and
+        `write` is not called, else `discard` is called for those that it was true of.
         """
         return False
 

@@ -120,6 +120,8 @@ class FolderSink(Sink):
         for path in paths:
             self._kept.pop(path, None)
             self.hashes.pop(path, None)
+        if self._staging.merge:
+            self._staging.merge.discard(paths)
 
     def commit(self) -> str | None:
         """Check the whole, make the links, and rename; the identity that `check` returns."""

@@ -10,7 +10,7 @@ from .. import settings
 from ..errors import FormatError, IntegrityError
 from ..formats.base import Sink
 from ..io.readers import ByteCount, ProgressReader, Reader, drain
-from ..layers import Encoding, StoredLayer, UnpackedFile, unpack
+from ..layers import StoredLayer, UnpackedFile, unpack
 from ..model import Model, ModelFile
 from ..oci import Descriptor
 from ..paths import check_collisions
@@ -44,13 +44,14 @@ class _Item(NamedTuple):
     Attributes:
         label: What progress calls it; its path, where it is a single file.
         size: Bytes that are read.
-        sha256: Hex sha256 of a single file, by which the sink may have it already.
+        files: Path, size and hex sha256 of each of its files, by which the sink may have them already; empty where they
+            are not known.
         read: Reads it into the sink, tells how many bytes were read, and gives the paths of its files.
     """
 
     label: str
     size: int
-    sha256: str | None
+    files: Sequence[tuple[str, int, str]]
     read: Callable[[ByteCount], list[str]]
 
 
@@ -98,8 +99,9 @@ def restore(
                 return _write(unpack(layer, source, limits), source, sink, wanted)
 
         label = layer.files[0].path if layer.files else layer.descriptor.digest
-        sha256 = layer.descriptor.digest[7:] if layer.encoding is Encoding.RAW else None
-        return _Item(label, layer.descriptor.size, sha256, read)
+        known = [(each.path, each.size, each.sha256) for each in layer.files if each.size is not None and each.sha256]
+        files = [each for each in known if wanted is None or wanted(each[0])] if len(known) == len(layer.files) else []
+        return _Item(label, layer.descriptor.size, files, read)
 
     paths = _read_all(
         list(enumerate(layers)), lambda each: each[1].descriptor.size, item, sink, phase, concurrency, progress, [store]
@@ -133,7 +135,8 @@ def write_model(
                 source = ProgressReader(reader, on_bytes)
                 return _write([UnpackedFile(file.path, file.size, source, file.sha256)], source, sink)
 
-        return _Item(file.path, file.size, file.sha256, read)
+        files = [(file.path, file.size, file.sha256)] if file.sha256 else []
+        return _Item(file.path, file.size, files, read)
 
     _read_all(model.files, lambda file: file.size, item, sink, "converting", concurrency, progress)
     return sink.commit()
@@ -160,14 +163,23 @@ def _read_all(
     def work(source: _Source) -> list[str]:
         item = item_of(source)
         task = Task(phase, item.label, item.size)
-        if item.sha256 and sink.has(item.label, item.size, item.sha256):
+        if item.files and _has_all(sink, item.files):
             progress.finish(task, "skipped")
-            return [item.label]
+            return [path for path, _, _ in item.files]
         with reported(progress, task):
             return item.read(workers.watch(task))
 
     order = sorted(sources, key=size_of, reverse=True) if sink.parallel else sources
     return [path for paths in workers.map(work, order) for path in paths]
+
+
+def _has_all(sink: Sink, files: Sequence[tuple[str, int, str]]) -> bool:
+    """Return whether the sink has all files of a layer; where it has some of them only, they arrive all the same."""
+    for number, file in enumerate(files):
+        if not sink.has(*file):
+            sink.discard([path for path, _, _ in files[:number]])
+            return False
+    return True
 
 
 def _write(

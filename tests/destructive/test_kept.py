@@ -13,6 +13,7 @@ import pytest
 
 import ocibridge
 from ocibridge.cli.main import main
+from ocibridge.io.merge import Merge
 from ocibridge.transfer import Progress, Task
 
 from .scene import CARTON, FILES, NEWER, Scene, files_of, fill, lost, snapshot
@@ -53,10 +54,16 @@ def test_what_an_earlier_pull_wrote_is_updated(scene: Scene, form: str, capsys: 
     assert files_of(folder) == {**FILES, "weights/b.bin": NEWER["weights/b.bin"], "notes.txt": b"mine"}
 
 
-def test_equal_files_of_raw_layers_do_not_move(scene: Scene) -> None:
+@pytest.mark.parametrize("form", ["", "-raw"])
+def test_layers_of_equal_files_do_not_move(scene: Scene, form: str) -> None:
     moved = Moved()
-    report = ocibridge.pull(f"oci:{scene.layout}:v1-raw", scene.root / "ours", progress=moved)
+    report = ocibridge.pull(f"oci:{scene.layout}:v1{form}", scene.root / "ours", progress=moved)
     assert (report.changes.kept, moved.count) == (3, 0)
+    (scene.root / "ours" / "README.md").unlink()
+    report = ocibridge.pull(f"oci:{scene.layout}:v1{form}", scene.root / "ours", progress=moved)
+    assert (report.changes.added, report.changes.kept) == (1, 2)
+    assert 0 < moved.count < 3000
+    assert files_of(scene.root / "ours") == FILES
 
 
 def test_an_equal_file_of_somebody_stays_theirs(scene: Scene) -> None:
@@ -79,8 +86,11 @@ def test_overwrite_replaces_files_in_the_way_alone(scene: Scene) -> None:
     assert files_of(folder) == {**FILES, "precious.txt": b"mine"}
 
 
-def test_what_only_its_bytes_tell_is_not_fetched_twice(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tar layer does not say what its files hold: the conflict is found once they are here."""
+def test_what_only_its_bytes_tell_is_not_fetched_twice(
+    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the tar layer of another tool does not list its files, the conflict is found once they are here."""
+    monkeypatch.setattr(Merge, "_may_be_equal", lambda *_: True)
     data = os.urandom(3 << 20)
     fill(scene.root / "big", {"big.bin": data})
     fill(scene.root / "foreign", {"big.bin": bytes(len(data)), "other": b"mine"})
