@@ -34,7 +34,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument(
-        "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
+        "subject", metavar="MODEL", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
     parser.add_argument("path", metavar="PATH", help="the file, as 'inspect' shows it")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it to FILE, which must not exist")

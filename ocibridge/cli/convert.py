@@ -39,7 +39,7 @@ def add(commands: options.Commands[Any]) -> None:
         "oci:DIR[:TAG] or oci-archive:FILE[:TAG]",
     )
     parser.add_argument("target", metavar="TARGET", help="the same, or - for a model of one file on standard output")
-    options.add_flags(parser, ConvertOptions)
+    options.add_flags(parser, ConvertOptions, first=("dialect", "overwrite", "dry_run", "as_format"))
 
 
 def run(args: argparse.Namespace) -> None:

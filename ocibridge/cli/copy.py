@@ -40,7 +40,7 @@ def add(commands: options.Commands[Any]) -> None:
         "(with --to: sources)",
     )
     copy_many.add(parser)
-    options.add_flags(parser, CopyOptions, *copy_many.KINDS)
+    options.add_flags(parser, CopyOptions, *copy_many.KINDS, first=("dry_run", "platforms"))
     options.add_source_registry(parser)
 
 

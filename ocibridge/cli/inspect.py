@@ -37,7 +37,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument(
-        "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
+        "subject", metavar="MODEL", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
     parser.add_argument("--raw", action="store_true", help="print the manifest or index as it is stored, of anything")
     parser.add_argument("--config", action="store_true", help="print the config object as it is stored")

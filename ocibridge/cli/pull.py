@@ -40,7 +40,7 @@ def add(commands: options.Commands[Any]) -> None:
         "standard output, ollama:NAME[:TAG] a model in the local Ollama store, any other name (or x/) a folder; "
         "default: the name of the model",
     )
-    options.add_flags(parser, PullOptions)
+    options.add_flags(parser, PullOptions, first=("include", "exclude", "overwrite", "dry_run"))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -33,7 +33,7 @@ def add(commands: options.Commands[Any]) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument(
-        "subject", metavar="ANY", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
+        "subject", metavar="MODEL", help="a path, a reference, or a model of Ollama (ollama:NAME, ollama://…)"
     )
     options.add_flags(parser, VerifyOptions)
 

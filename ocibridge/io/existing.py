@@ -231,7 +231,7 @@ def is_mount(folder: Path) -> bool:
 
 
 def _contents(folder: Path, label: str) -> tuple[int, int]:
-    """The number of files in a folder, and their bytes; refuses what its user could not remove, or owns not."""
+    """The number of files in a folder, and their bytes; refuses what its user could not remove, or does not own."""
     count = size = 0
     user = os.geteuid() if hasattr(os, "geteuid") else None
     _check_owner("", folder.lstat(), user, label)

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from ..errors import DestinationError, reading
 
 MARKER = ".ocibridge"
+"""Name of the record in the root of a folder: JSON lines, the first of which says where the folder came from."""
 _LONGEST = 64 * 1024
 """Bytes that are read of the first line of a record."""
-"""Name of the record in the root of a folder: JSON lines, the first of which says where the folder came from."""
 _ATTRIBUTE = "user.ocibridge"
 _VERSION = 1
 _PART = re.compile(r"\..*ocibridge-\w+\.part")

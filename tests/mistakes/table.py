@@ -110,7 +110,7 @@ COMMAND_LINE = [
     ),
     Mistake(
         "inspect",
-        "the following arguments are required: ANY; see 'ocibridge inspect --help'",
+        "the following arguments are required: MODEL; see 'ocibridge inspect --help'",
         ("inspect --help",),
         USAGE,
     ),
