@@ -35,6 +35,8 @@ verify folder
 verify made.carton
 verify made.mlarchive
 inspect oci:layout:carton
+cat oci:layout:carton carton.toml
+diff made.carton oci:layout:carton
 inspect HOST/bench/files:v1
 verify oci:layout:carton
 verify oci:layout:mlarchive

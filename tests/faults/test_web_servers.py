@@ -142,7 +142,7 @@ def test_the_command_says_whether_a_login_was_checked(
 ) -> None:
     asking = BasicRegistry()
     run(asking)
-    for host, words in ((server.host, "could not be checked"), (asking.host, f"logged in to {asking.host}")):
+    for host, words in ((server.host, "no credentials were checked"), (asking.host, f"logged in to {asking.host}")):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(SECRET.encode())))
         argv = ["login", host, "--username", USER, "--password-stdin", "--plain-http"]
         assert main(argv) == 0
