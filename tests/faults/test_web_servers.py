@@ -147,5 +147,4 @@ def test_the_command_says_whether_a_login_was_checked(
         argv = ["login", host, "--username", USER, "--password-stdin", "--plain-http"]
         assert main(argv) == 0
         out = capsys.readouterr().out
-        assert words in out
-        assert ("could not" in out) != ("logged in" in out)
+        assert out.startswith(words)
