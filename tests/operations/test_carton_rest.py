@@ -63,7 +63,7 @@ def test_the_real_client_loads_a_thin_carton_from_the_registry(
 ) -> None:
     if everything:
         monkeypatch.setattr(settings, "THIN_FILE", 0)
-    raw = translate(raw, raw, ocibridge.ConvertOptions(dialect=dialect)).reference
+    raw = translate(raw, raw, ocibridge.ConvertOptions(dialect=dialect)).reference or ""
     thin = tmp_path / "thin.carton"
     report = ocibridge.pull(raw, thin, ocibridge.PullOptions(thin=True))
     assert (report.identity, report.format) == (IDENTITY, "carton")
