@@ -11,8 +11,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from .. import settings
-from ..errors import FormatError, reading
+from ..errors import FormatError, UsageError, reading
 from ..oci.document import first_problem
+from ..oci.reference import web_address
 from .jobs.job import Job
 from .jobs.yamlfile import MAX_BYTES
 from .reports import MirrorPlan
@@ -27,6 +28,8 @@ STDIN = Path("standard input")
 
 def read_job(path: str) -> Job:
     """Read a job from a file, or from standard input where `path` is `-`; see `Job.load`."""
+    if elsewhere := web_address(path):
+        raise UsageError(f"{elsewhere[0]} is a web address", hint="fetch it, and name the file, or pipe it in as -")
     if path != "-":
         return Job.load(path)
     data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""

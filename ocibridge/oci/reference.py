@@ -206,6 +206,20 @@ def is_host(text: str) -> bool:
     return _HOST.fullmatch(text) is not None
 
 
+def has_login(text: str) -> bool:
+    """Return whether a text begins with a user, and perhaps a password, before a host: `USER:PASSWORD@HOST/…`."""
+    name, at, suffix = text.partition("@")
+    return bool(at) and "/" not in name and "/" in suffix
+
+
+def without_login(text: str) -> str:
+    """Return a reference or web address for messages, without a user and password before its host."""
+    address = web_address(text)
+    if address:
+        return address[0]
+    return text.partition("@")[2] if has_login(text) else text
+
+
 def web_address(text: str) -> tuple[str, str] | None:
     """Split a text that begins with `http://` or `https://` into a form for messages and the rest after the scheme.
 
@@ -225,6 +239,7 @@ def refuse_hub(text: str) -> None:
     Raises:
         InvalidReference: it is one.
     """
+    text = without_login(text)
     hub = _HUB.match(text)
     if hub:
         name = hub["name"] or "ORGANISATION/NAME"
@@ -285,7 +300,7 @@ def _split_layout(rest: str, text: str) -> tuple[Path, str | None, str | None]:
 def _parse_registry(rest: str, text: str) -> RegistryReference:
     """Parse the part of `text` after its scheme, if it has one."""
     name, at, suffix = rest.partition("@")
-    if at and "/" not in name and "/" in suffix:
+    if has_login(rest):
         raise InvalidReference(
             "there is a login before the registry host", hint="leave it out, and run 'ocibridge login HOST'"
         )

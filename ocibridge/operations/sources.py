@@ -26,7 +26,7 @@ from ..oci import (
     is_repository,
     parse_reference,
 )
-from ..oci.reference import refuse_hub, web_address
+from ..oci.reference import has_login, refuse_hub, web_address, without_login
 from ..paths import show
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ def source_of(source: str | os.PathLike[str]) -> Source:
         return Source(address.format, address)
     if isinstance(source, str):
         _refuse_elsewhere(source)
+        if web_address(source):
+            shown = show(without_login(source))
+            raise InvalidReference(f"{shown} is a web address", hint="fetch it, and name the file or folder")
     path = Path(source)
     try:
         with reading(path):
@@ -170,7 +173,7 @@ def path_or_reference(text: str) -> Path | Reference:
     try:
         return parse_reference(text)
     except InvalidReference as exc:
-        if web_address(text):
+        if web_address(text) or has_login(text):
             raise
         hint = _did_you_mean(path) or exc.hint
         raise InvalidReference(f"{show(text)} is neither a path that exists nor a reference", hint=hint) from None
@@ -211,7 +214,9 @@ def _did_you_mean(path: Path) -> str | None:
 def is_like_reference(text: str) -> bool:
     """Return whether a text is written as a reference: with a scheme, or with a `HOST:PORT/` that is no folder."""
     host, slash, _ = text.partition("/")
-    return has_scheme(text) or bool(slash and ":" in host and is_host(host) and not _exists(Path(host)))
+    return (
+        has_scheme(text) or has_login(text) or bool(slash and ":" in host and is_host(host) and not _exists(Path(host)))
+    )
 
 
 def _readable() -> str:

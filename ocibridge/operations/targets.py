@@ -18,6 +18,7 @@ from ..formats.format import AnyFormat
 from ..formats.registry import FOLDER, address_of, fitting, format_for, format_named, options_set, path_formats
 from ..io.existing import TargetRules
 from ..oci import LayoutReference, Reference, RegistryReference
+from ..oci.reference import web_address, without_login
 from ..options import fields_of, refuse_set
 from ..paths import show
 from .options import STANDARD_OUTPUT, SelectOptions, TargetOptions
@@ -259,8 +260,8 @@ def folders_above(dest: str | os.PathLike[str], *, keep: bool = True) -> Iterato
 
 def _refuse_reference(dest: str) -> None:
     """Refuse what is written as a reference: as a path it would be a folder that nobody looks for."""
-    if is_like_reference(dest):
+    if is_like_reference(dest) or web_address(dest):
         raise UsageError(
-            f"{show(dest)} is a reference, and the target of a pull is a path",
+            f"{show(without_login(dest))} is a reference, and the target of a pull is a path",
             hint="copy between stores with 'ocibridge copy', or write ./ before a path",
         )

@@ -205,6 +205,31 @@ REFERENCES = [
         USAGE,
     ),
     Mistake(
+        "inspect user:secret@{open}/models/digits:v1",
+        "there is a login before the registry host; leave it out, and run 'ocibridge login HOST'",
+        ("login {open} -u user --password-stdin < password.txt", "inspect {open}/models/digits:v1"),
+        USAGE,
+    ),
+    Mistake(
+        "verify hf --against user:secret@{open}/models/hf:v1",
+        "there is a login before the registry host; leave it out, and run 'ocibridge login HOST'",
+        ("login {open} -u user --password-stdin < password.txt", "verify hf --against {open}/models/hf:v1"),
+        USAGE,
+    ),
+    Mistake(
+        "pull {open}/models/digits:v1 user:secret@{open}/models/new:v1",
+        "'{open}/models/new:v1' is a reference, and the target of a pull is a path; "
+        "copy between stores with 'ocibridge copy', or write ./ before a path",
+        ("copy {open}/models/digits:v1 {new}:v1",),
+        USAGE,
+    ),
+    Mistake(
+        "convert hf user:secret@{open}/models/new:v1",
+        "there is a login before the registry host; leave it out, and run 'ocibridge login HOST'",
+        ("login {open} -u user --password-stdin < password.txt", "convert hf {new}:v1"),
+        USAGE,
+    ),
+    Mistake(
         "pull digits.carton out",
         "'digits.carton' is a path, and not a reference; 'ocibridge convert digits.carton TARGET' writes it in "
         "another format",
@@ -280,6 +305,20 @@ SOURCES = [
         ("push hf {new}:v1",),
         USAGE,
         dropped="--local-dir",
+    ),
+    Mistake(
+        "push https://user:secret@huggingface.co/foo/bar {new}:v1",
+        "'https://huggingface.co/foo/bar' is on the Hugging Face Hub, which is not read directly; "
+        "fetch it with 'hf download foo/bar --local-dir bar', and give the folder bar",
+        ("push hf {new}:v1",),
+        USAGE,
+        dropped="--local-dir",
+    ),
+    Mistake(
+        "push https://user:secret@example.com/x.carton {new}:v1",
+        "'https://example.com/x.carton' is a web address; fetch it, and name the file or folder",
+        ("push digits.carton {new}:v1",),
+        USAGE,
     ),
     Mistake(
         "push - {new}:v1",
@@ -506,6 +545,11 @@ LAYOUTS = [
         ("copy {open}/models/digits:v1 --to oci-archive:nope.tar", "copy --from oci-archive:nope.tar --to {new}"),
     ),
     Mistake(
+        f"copy {{open}}/models/digits:v1 --to oci-archive:{'x' * 300}.tar",
+        f"cannot write {'x' * 300}.tar: file name too long; give it a shorter name",
+        ("copy {open}/models/digits:v1 --to oci-archive:x.tar",),
+    ),
+    Mistake(
         "copy {open}/models/digits:v1 --to models.tar",
         "many references go into one archive, and models.tar is none; "
         "write --to oci-archive:FILE; for registries, write a job for 'ocibridge mirror'",
@@ -668,6 +712,12 @@ TARGETS = [
 
 JOBS = [
     Mistake("mirror run nope.yaml", "cannot read nope.yaml: no such file or directory; check the path"),
+    Mistake(
+        "mirror run https://user:secret@example.com/job.yaml",
+        "https://example.com/job.yaml is a web address; fetch it, and name the file, or pipe it in as -",
+        ("mirror run job.yaml", "mirror plan - < job.yaml"),
+        USAGE,
+    ),
     Mistake("mirror run digits.carton", "digits.carton:1:1: the file is not UTF-8; save it with that encoding"),
     Mistake(
         "mirror run job.yaml --ca-file ca.pem",
