@@ -77,12 +77,16 @@ class Inventory(Document):
         return inventory
 
     @staticmethod
-    def check_target(path: Path) -> None:
+    def check_target(path: Path, archive: Path) -> None:
         """Find out before long work whether an inventory can be written to `path`, where only another one may be.
 
         Raises:
-            DestinationError: it cannot, or there is something else.
+            DestinationError: it cannot, there is something else, or it is the path of the archive.
         """
+        if os.path.realpath(path) == os.path.realpath(archive):
+            raise DestinationError(
+                f"cannot write {path}: it is the archive", hint="choose another name for the inventory"
+            )
         check_place(path)
         if not os.path.lexists(path):
             return

@@ -104,7 +104,7 @@ def pack(
     known = Inventory() if options.since is None else Inventory.read(Path(options.since))
     inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        Inventory.check_target(inventory)
+        Inventory.check_target(inventory, path)
     wanted = _wanted(references)
     places = [place for each in wanted.values() for place in places_of(each)]
     rules = TargetRules(options.existing, tuple(places), {"format": "oci-archive"})

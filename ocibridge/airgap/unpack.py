@@ -104,7 +104,7 @@ def unpack(
     place = parse_destination(target, options.strip)
     inventory = None if options.inventory is None else Path(options.inventory)
     if inventory is not None:
-        Inventory.check_target(inventory)
+        Inventory.check_target(inventory, path)
     progress = progress or Progress()
     archive = ArchiveStore(path)
     _verify(archive, progress)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _EXAMPLE = "ocibridge mirror {} job.yaml"
 
+_REPORT_MARKS = {".json": b"urn:ocibridge:schema:mirror-report", ".html": b'<meta name="generator" content="ocibridge/'}
+"""By suffix, what a report says of itself in its first bytes."""
+
 _YOUNG = 20_000
 """Objects that are made before the garbage collector looks at them; see `ocibridge.cli.main`."""
 
@@ -169,10 +172,10 @@ def _say_interrupted(args: argparse.Namespace, report: MirrorReport) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    from ..io.atomic import check_place, write_pieces
+    from ..io.atomic import check_replaceable, write_pieces
 
     if args.output:
-        check_place(args.output)
+        check_replaceable(args.output, b"urn:ocibridge:schema:mirror-plan", "plan of a mirror job")
     chosen = options.options_of(args, MirrorOptions)
     job = _load(args)
     plan = _planned(args, job, chosen, _journal(args, job, chosen.shard), "plan")
@@ -238,6 +241,9 @@ def _journal(args: argparse.Namespace, job: Job, shard: Shard | None) -> Path | 
     if args.no_journal:
         return None
     if args.journal is not None:
+        from ..mirror.journal import MirrorJournal
+
+        MirrorJournal.check_place(args.journal)
         return Path(args.journal)
     from ..mirror.files import journal_path
 
@@ -262,12 +268,12 @@ def _teller(progress: Progress) -> Callable[[MirrorItem], None] | None:
 
 def _check_reports(args: argparse.Namespace) -> None:
     """Check before a run, which may take hours, that the reports can be written."""
-    from ..io.atomic import check_place
+    from ..io.atomic import check_replaceable
 
     for path in args.report:
-        if path.suffix not in (".json", ".html"):
+        if path.suffix not in _REPORT_MARKS:
             raise UsageError(f"the report {path} is neither .json nor .html", hint="name it with one of the two")
-        check_place(path)
+        check_replaceable(path, _REPORT_MARKS[path.suffix], "report of a mirror run")
     if args.metrics or args.push_gateway:
         from ..mirror.output.metrics import check_metrics
 

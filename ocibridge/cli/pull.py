@@ -68,7 +68,7 @@ def _lines(report: PullReport) -> list[str]:
 def planned(report: PullReport | ConvertReport) -> list[str]:
     """Return the lines of a dry run: what would happen to each file, its bytes and its path."""
     return columns(
-        [(each.action, "-" if each.size is None else str(each.size), each.path) for each in report.files], ""
+        [(each.action, "-" if each.size is None else human_size(each.size), each.path) for each in report.files], ""
     )
 
 

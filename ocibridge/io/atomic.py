@@ -28,6 +28,7 @@ KEEP = MiB
 """Bytes that make an unfinished file worth keeping."""
 _ABANDONED = 3600
 _LONGEST = 200
+_START = 4096
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -302,6 +303,29 @@ def check_place(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_replaceable(path: Path, mark: bytes, what: str) -> None:
+    """Like `check_place`, for a file that a later run replaces; nobody else's may be lost.
+
+    Args:
+        path: The file.
+        mark: What stands in its first bytes, if this program wrote it.
+        what: What it is then.
+
+    Raises:
+        DestinationError: it cannot be written, or there is something else.
+    """
+    check_place(path)
+    if not os.path.lexists(path):
+        return
+    with writing(path):
+        if stat.S_ISREG(path.stat().st_mode):
+            with open(path, "rb") as file:
+                start = file.read(_START)
+            if not start or mark in start:
+                return
+    raise DestinationError(f"cannot write {path}: it exists, and is no {what}", hint="choose another name")
 
 
 def remove_left(target: Path) -> None:

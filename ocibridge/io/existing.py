@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from ..errors import DestinationError, human_size, reading
+from ..errors import DestinationError, human_size, number, reading, writing
 from ..paths import show
 from .marker import file_record, foreign_files, walk
 
@@ -73,9 +73,10 @@ def real_target(dest: Path) -> Path:
     """The absolute path of a target without links and `..`; a last part that is a link to a file, or broken, stays.
 
     Raises:
-        DestinationError: it is the root of a file system.
+        DestinationError: it is the root of a file system, or no name at all.
     """
-    last_counts = dest.name not in ("", "..") and not dest.is_dir()
+    with writing(dest):
+        last_counts = dest.name not in ("", "..") and not dest.is_dir()
     real = Path(os.path.realpath(dest.parent)) / dest.name if last_counts else Path(os.path.realpath(dest))
     if not real.name:
         raise DestinationError(f"cannot write {dest}: it is the root of the file system", hint="name a folder")
@@ -167,10 +168,11 @@ def check_folder(final: Path, label: str, rules: TargetRules) -> tuple[int, int]
     return contents
 
 
-def say_deleted(count: int, size: int, label: str, rules: TargetRules) -> None:
-    """Say what will be deleted, where the user asked for that."""
+def say_deleted(count: int, size: int, label: str, rules: TargetRules, *, dry_run: bool = False) -> None:
+    """Say what will be deleted, or would be, where the user asked for that."""
     if rules.existing is Existing.DELETE:
-        _log.warning(f"deleting {count} {'file' if count == 1 else 'files'}, {human_size(size)}, in {label}")
+        word = "would delete" if dry_run else "deleting"
+        _log.warning(f"{word} {number(count, 'file')}, {human_size(size)}, in {label}")
 
 
 def check_all_ours(folder: Path, label: str) -> None:

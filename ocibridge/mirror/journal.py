@@ -19,6 +19,7 @@ from ..errors import DestinationError, writing
 from ..io.log import JsonLog
 
 _VERSION = 1
+_FIRST = b'{"run":'
 
 Known = dict[str, tuple[str, str, str]]
 """Digests at source and target of each tag that was finished, and the way in which it was copied."""
@@ -121,6 +122,18 @@ class MirrorJournal:
             if self._log:
                 self._log.append(fields)
                 self._log.flush()
+
+    @staticmethod
+    def check_place(path: Path) -> None:
+        """Refuse a file of somebody that was named as a journal; in the folder of the cache it is a damaged one.
+
+        Raises:
+            DestinationError: it begins with something else.
+        """
+        with suppress(OSError), path.open("rb") as file:
+            start = file.read(len(_FIRST))
+            if start != _FIRST[: len(start)]:
+                raise DestinationError(f"{path} is no journal of a mirror run", hint="name another file with --journal")
 
     @staticmethod
     def read(path: Path) -> Known:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..errors import writing
 from ..formats.base import StoredModel
-from ..io.existing import Existing, TargetRules, check_apart, check_file, check_folder, real_target
+from ..io.existing import Existing, TargetRules, check_apart, check_file, check_folder, real_target, say_deleted
 from ..io.merge import ExpectedFile, Merge
 from ..io.staging import has_left_over
 from .options import TargetOptions
@@ -74,7 +74,11 @@ def _files(dest: str | os.PathLike[str], target: Target, stored: StoredModel, ru
             size = stored.files[0].size if target.kind == FILE else None
             action = "add" if check_file(final, label, rules) is None else "update"
             return [PlannedFile(path=label, size=size, action=action)]
-        if check_folder(final, label, rules) is not None or not final.is_dir():
+        replaced = check_folder(final, label, rules)
+        if replaced is not None:
+            say_deleted(*replaced, label, rules, dry_run=True)
+            return new
+        if not final.is_dir():
             return new
     merge = Merge(final, label, rules)
     expected = [ExpectedFile(each.path, each.size, each.sha256, each.symlink) for each in stored.files]

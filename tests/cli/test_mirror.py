@@ -241,7 +241,7 @@ def test_a_report_that_cannot_be_written_costs_nothing_else(
         assert refused.err == mistake(f"cannot write {no}: no such file or directory; check the path")
     assert site.there == []
     # Where it is found out only afterwards:
-    monkeypatch.setattr(files, "check_place", lambda _: None)
+    monkeypatch.setattr(files, "check_replaceable", lambda *_: None)
     done = run("mirror", "run", site.path, *SILENT, "--report", no, "--report", other, "--report", yes)
     assert (done.status, done.out.count("copied")) == (1, 2)
     _, first, second = done.err.splitlines()

@@ -266,6 +266,7 @@ def test_ollama(scene: Scene, capsys: pytest.CaptureFixture[str], tmp_path: Path
     unpack_store(scene.root / "ollama")
     first, second = "ollama:tinyllama-test:latest", "ollama:mylab/tinyllama-test:q8"
     assert main(["push", first, f"oci:{scene.layout}:ollama", "-q"]) == 0
+    assert main(["push", second, f"oci:{scene.layout}:other", "-q"]) == 0
     before = snapshot(scene.root)
     for flags in ((), ("--force",)):
         assert main(["pull", f"oci:{scene.layout}:ollama", second, *flags]) == 1
@@ -273,6 +274,9 @@ def test_ollama(scene: Scene, capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert snapshot(scene.root) == before
     assert main(["pull", f"oci:{scene.layout}:ollama", first]) == 0
     assert "1 kept" in capsys.readouterr().err
+    # What was kept is still Ollama's own.
+    assert main(["pull", f"oci:{scene.layout}:other", first, "--force"]) == 1
+    assert "ocibridge did not write it" in capsys.readouterr().err
     assert main(["pull", f"oci:{scene.layout}:ollama", second, "--overwrite"]) == 0
     after = lost(before, snapshot(scene.root))
     assert after == ["ollama/manifests/registry.ollama.ai/mylab/tinyllama-test/q8"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -98,6 +99,16 @@ def weights_lead_out(root: Path) -> None:
 
 def volumes(root: Path) -> None:
     fill(root, {"x.tar.001": b"mine", "x.tar.002": b"mine"})
+
+
+def job(root: Path) -> None:
+    """Files with the names of those that a mirror run writes, and jobs that copy one tag."""
+    work = root / "desk" / "work"
+    fill(work, {"config.json": b'{"mine": 1}', "index.html": b"<html>", "rules.prom": b"up 1\n"})
+    os.mkfifo(work / "pipe.json")
+    entry = {"source": f"oci:{root}/stores/lay:v1", "target": f"oci:{root}/stores/new:v1", "type": "image"}
+    for name in ("job.yaml", "job.json"):
+        (work / name).write_text(json.dumps({"version": 1, "sync": [entry]}))
 
 
 HOLDS = "the working folder, .*, lies inside it"
@@ -253,6 +264,32 @@ COMMANDS: list[tuple[str, Setup, list[str], str]] = [
         nothing,
         ["copy", "oci:{root}/stores/lay:v1", "--to", "oci-archive:{root}/x.tar", "--inventory", "notes.txt"],
         "it exists, and is no inventory",
+    ),
+    (
+        "inventory over its archive",
+        nothing,
+        ["copy", "oci:{root}/stores/lay:v1", "--to", "oci-archive:{root}/x.tar", "--inventory", "{root}/x.tar"],
+        "x.tar: it is the archive",
+    ),
+    ("report over a file", job, ["mirror", "run", "job.yaml", "--report", "config.json"], "no report of a mirror run"),
+    ("page over a file", job, ["mirror", "run", "job.yaml", "--report", "index.html"], "no report of a mirror run"),
+    ("report over a device", job, ["mirror", "run", "job.yaml", "--report", "pipe.json"], "no report of a mirror run"),
+    ("report over the job", job, ["mirror", "run", "job.json", "--report", "job.json"], "no report of a mirror run"),
+    ("metrics over a file", job, ["mirror", "run", "job.yaml", "--metrics", "rules.prom"], "no file of metrics"),
+    ("plan over a file", job, ["mirror", "plan", "job.yaml", "-o", "config.json"], "no plan of a mirror job"),
+    ("plan over the job", job, ["mirror", "plan", "job.yaml", "-o", "job.yaml"], "no plan of a mirror job"),
+    (
+        "journal over a file",
+        job,
+        ["mirror", "run", "job.yaml", "--journal", "config.json"],
+        "no journal of a mirror run",
+    ),
+    ("journal over the job", job, ["mirror", "run", "job.yaml", "--journal", "job.yaml"], "no journal of a mirror run"),
+    (
+        "journal of a plan over a file",
+        job,
+        ["mirror", "plan", "job.yaml", "--journal", "config.json", "-o", "config.json"],
+        "no plan of a mirror job",
     ),
     (
         "pack over volumes",

@@ -95,6 +95,7 @@ def test_what_would_be_replaced_stays(
     assert {each.action for each in report.files} == {"add"}
     assert everything(tmp_path) == before
     assert "deleting" not in caplog.text
+    assert ("would delete 4 files" in caplog.text) is not force
 
 
 def test_archives_are_one_file(tmp_path: Path, carton: Callable[[str], Path]) -> None:
@@ -148,7 +149,7 @@ def test_what_cannot_be_planned(tmp_path: Path, folder: Path, stored: str) -> No
 def test_the_command_line(tmp_path: Path, folder: Path, stored: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pull", stored, f"{tmp_path}/back", "--dry-run"]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines() == ["add  5  a.txt", "add  5  b.txt", "add  9  sub/c.txt"]
+    assert out.splitlines() == ["add  5 B  a.txt", "add  5 B  b.txt", "add  9 B  sub/c.txt"]
     assert f"would pull to {tmp_path}/back (folder): 3 files, 19 B, in " in err
     assert main(["convert", str(folder), f"{tmp_path}/back", "--dry-run", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

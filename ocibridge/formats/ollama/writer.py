@@ -248,6 +248,9 @@ class OllamaSink(Sink):
             temp.chmod(0o644)
             # What is there may be damaged, and Ollama would never notice; these bytes are known to be right.
             temp.replace(blobs / blob.digest.replace(":", "-"))
+        if self._changes(identity).kept:
+            # Where Ollama wrote it, it stays Ollama's own, which --force leaves alone.
+            return
         target = self._store.manifest_path(self.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         with AtomicFile(target, self._space.path) as file:

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from ... import errors
 from ...errors import AuthenticationError, FormatError, NetworkError, OcibridgeError, StoreError, UsageError
-from ...io.atomic import write_file
+from ...io.atomic import check_replaceable, write_file
 from ...settings import KiB, MiB
 from ..reports import MirrorReport, Outcome
 from .timeline import moment
@@ -87,10 +87,13 @@ def check_metrics(path: Path | None = None, url: str | None = None) -> None:
 
     Raises:
         UsageError: the path does not end in `.prom`, the URL cannot be used, or prometheus-client is not installed.
+        DestinationError: the file cannot be written, or is nothing that `write_textfile` wrote.
     """
     _need_client()
     if path is not None and path.suffix != ".prom":
         raise UsageError(f"the node exporter would not read {path}", hint="choose a name that ends in .prom")
+    if path is not None:
+        check_replaceable(path, _PREFIX.encode(), "file of metrics of a mirror run")
     if url is not None:
         _Gateway.parse(url)
 
