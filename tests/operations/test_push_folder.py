@@ -209,6 +209,14 @@ def test_which_snapshot_is_meant(cache: Path, tmp_path: Path) -> None:
         ocibridge.push(cache, f"oci:{tmp_path}/x:v1")
 
 
+def test_the_cache_itself_is_no_model(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(ocibridge.FormatError) as caught:
+        ocibridge.push(cache.parent, f"oci:{tmp_path}/x:v1")
+    assert caught.value.message == f"{cache.parent} is a cache of huggingface_hub, with 1 model in it"
+    assert caught.value.hint == f"give one of them, such as {cache}"
+    ocibridge.push(cache, f"oci:{tmp_path}/x:v1")
+
+
 def test_other_links_out_of_a_snapshot_are_refused(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "foreign").touch()
     (cache / "snapshots" / "0123abc" / "x").symlink_to(tmp_path / "foreign")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...errors import FormatError, SourceError
+from ...errors import FormatError, SourceError, number
 from ...paths import show
 
 _SHOWN = 5
@@ -19,10 +19,11 @@ def snapshot_of(path: Path) -> Path:
 
     Raises:
         SourceError: the repository has no snapshot.
-        FormatError: it has several, and does not say which one is meant.
+        FormatError: it has several, and does not say which one is meant; or the folder is the cache itself.
     """
     snapshots = path / "snapshots"
     if not (snapshots.is_dir() and (path / "blobs").is_dir()):
+        _refuse_cache(path)
         return path
     main = path / "refs" / "main"
     # A commit is 40 letters and digits; anything else in that file is none of its names.
@@ -36,6 +37,16 @@ def snapshot_of(path: Path) -> Path:
         names = ", ".join(show(each.name) for each in found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
         raise FormatError(f"{path} has {len(found)} snapshots: {names}", hint=f"give one of them, such as {found[0]}")
     return found[0]
+
+
+def _refuse_cache(path: Path) -> None:
+    """Refuse the folder of all repositories, in which each file is there twice, as a blob and as a link to it."""
+    found = sorted(each.parent for each in path.glob("models--*/snapshots") if each.is_dir())
+    if found:
+        raise FormatError(
+            f"{path} is a cache of huggingface_hub, with {number(len(found), 'model')} in it",
+            hint=f"give one of them, such as {found[0]}",
+        )
 
 
 def blobs_of(snapshot: Path) -> Path | None:
