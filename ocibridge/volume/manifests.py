@@ -78,6 +78,11 @@ def volume_manifest(
     notes = [] if pulls else [*cluster.notes(partly, model.direct), *model.notes]
     if served:
         notes.append("KServe has to know oci+native://")
+    if options.image and not (pulls or options.server or options.command or options.args):
+        mounted = options.mount_path or _MOUNT
+        notes.append(
+            f"{options.image} gets no arguments; if it does not look in {mounted} itself, add --args or --server"
+        )
     if is_loopback(urlsplit(f"//{named.host}").hostname or ""):
         notes.append(
             f"{named.host} is this machine, which no node can pull from: push the model to a registry for them"

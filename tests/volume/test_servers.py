@@ -191,6 +191,11 @@ def test_the_words_of_the_command_line(models: Models, capsys: pytest.CaptureFix
         "--chat-template",
         "/models/a b",
     ]
+    assert main(["volume", "manifest", target, "--image", "x:1"]) == 0
+    assert (
+        "x:1 gets no arguments; if it does not look in /models itself, add --args or --server"
+        in capsys.readouterr().err
+    )
     assert main(["volume", "manifest", target, "--image", "x:1", "--args=--verbose", "--gpu", "0"]) == 0
     capsys.readouterr()
 
