@@ -49,7 +49,7 @@ def _of_image(store: Store, reference: Reference, subject: Descriptor) -> tuple[
             hint=f"'ocibridge volume check {reference}' says what the image holds; copy the model there, too",
             status=exc.status,
         ) from exc
-    return fetched, [f"{reference} is the image of the model {model}; this is about the model"]
+    return fetched, [f"{reference} is the image of the model {model}; the model itself is read"]
 
 
 def _of_original(store: Store, reference: Reference, descriptor: Descriptor) -> tuple[Fetched, list[str]] | None:
@@ -68,5 +68,5 @@ def _of_original(store: Store, reference: Reference, descriptor: Descriptor) -> 
             return None
         if same:
             pinned = reference.pinned(fetched.descriptor.digest)
-            return fetched, [f"{reference} is the {each.name} manifest of the model {pinned}; this is about the model"]
+            return fetched, [f"{reference} is the {each.name} manifest of the model {pinned}; the model itself is read"]
     return None

@@ -49,7 +49,7 @@ def test_a_companion_is_named_and_leads_to_the_model(run: Run, stored: str) -> N
     image = run("inspect", f"{stored}-image")
     assert (image.status, image.out.splitlines()) == (0, lines)
     assert image.err.startswith(f"ocibridge: warning: {stored}-image is the image of the model oci:")
-    assert image.err.endswith("; this is about the model\n")
+    assert image.err.endswith("; the model itself is read\n")
 
 
 def test_a_tree() -> None:

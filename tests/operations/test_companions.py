@@ -22,7 +22,7 @@ CARTON = Path(__file__).parent.parent / "fixtures" / "digits.carton"
 def test_the_image_of_a_model(tmp_path: Path, registry: RegistryServer, repository: str, kind: str) -> None:
     base = f"{registry.host}/{repository}" if kind == "registry" else f"oci:{tmp_path}/layout"
     pushed = ocibridge.push(CARTON, f"{base}:v1", PushOptions(also=("image",)))
-    note = f"{base}:v1-image is the image of the model {pushed.reference}; this is about the model"
+    note = f"{base}:v1-image is the image of the model {pushed.reference}; the model itself is read"
     seen = ocibridge.inspect(f"{base}:v1-image")
     assert seen.warnings == [note]
     assert [(each.kind, each.tag) for each in seen.companions] == [("image", "v1-image")]
@@ -78,7 +78,7 @@ def test_the_manifest_of_ollama(store: Path, tmp_path: Path) -> None:
     assert [(each.kind, each.tag) for each in report.companions] == [("ollama", "v1-ollama"), ("image", "v1-image")]
     assert report.warnings[0] == (
         f"oci:{tmp_path}/layout:v1-ollama is the ollama manifest of the model {pushed.reference}; "
-        "this is about the model"
+        "the model itself is read"
     )
     pulled = ocibridge.pull(f"oci:{tmp_path}/layout:v1-ollama", tmp_path / "back")
     assert pulled.source == pushed.reference
