@@ -260,6 +260,18 @@ class TestRecords:
             FolderSink(scene.root / "new", stored, WriteOptions())
 
 
+def test_a_second_mirror_run_replaces_what_the_first_wrote(scene: Scene) -> None:
+    entry = {"source": f"oci:{scene.layout}:v1", "target": f"oci:{scene.root}/stores/new:v1", "type": "image"}
+    Path("job.json").write_text(json.dumps({"version": 1, "sync": [entry]}))
+    Path("empty.json").touch()
+    written = ("--report", "r.json", "--report", "r.html", "--report", "empty.json", "--metrics", "m.prom")
+    for _ in range(2):
+        assert main(["mirror", "plan", "job.json", "-o", "p.json", "--journal", "j.jsonl"]) == 0
+        assert main(["mirror", "run", "job.json", *written, "--journal", "j.jsonl"]) == 0
+    for name in ("r.json", "empty.json"):
+        assert json.loads(Path(name).read_text())["counts"]["skipped"] == 1
+
+
 def test_ollama(scene: Scene, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     from ..formats.ollama.samples import unpack_store
 
