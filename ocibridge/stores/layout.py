@@ -10,7 +10,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from ..errors import FormatError, LimitError, NotFound, reading, writing
+from ..errors import DestinationError, FormatError, LimitError, NotFound, reading, writing
 from ..io.atomic import AtomicFile, sweep, verified_write, write_file
 from ..io.content import BytesContent, Content, FileContent
 from ..io.locks import locked
@@ -51,6 +51,8 @@ class LayoutStore(ImageLayout):
 
     def _create(self) -> None:
         with writing(self.path):
+            if self.path.exists() and not self.path.is_dir():
+                raise DestinationError(f"cannot write {self.name}: {self.path} is no folder", hint="name a folder")
             self.path.mkdir(parents=True, exist_ok=True)
             with locked(self._lock):
                 strange = not self._file(OCI_LAYOUT) and any(

@@ -540,6 +540,11 @@ LAYOUTS = [
         ("pull oci:lay:v1 out",),
     ),
     Mistake(
+        "copy {open}/models/digits:v1 oci:password.txt:v1",
+        "cannot write oci:password.txt: password.txt is no folder; name a folder",
+        ("copy {open}/models/digits:v1 oci:folder:v1",),
+    ),
+    Mistake(
         "copy --from oci-archive:nope.tar --to {new}",
         "there is no archive oci-archive:nope.tar; check the path, or push something to it first",
         ("copy {open}/models/digits:v1 --to oci-archive:nope.tar", "copy --from oci-archive:nope.tar --to {new}"),
