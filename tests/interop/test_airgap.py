@@ -72,6 +72,6 @@ def test_archives_of_skopeo_are_restored(
     skopeo("copy", "--preserve-digests", f"oci-archive:{archive}:{reference}", f"oci-archive:{theirs}:{name}")
     (restored,) = unpack(theirs, f"{registry.host}/{repository}-theirs").references
     with RegistryStore(
-        RegistryReference(registry.host, restored.reference.removeprefix(registry.host + "/")[:-3])
+        RegistryReference(registry.host, restored.target.removeprefix(registry.host + "/")[:-3])
     ) as there:
         model.assert_in(there, "v1")
