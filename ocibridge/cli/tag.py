@@ -7,6 +7,7 @@ import argparse
 from typing import Any
 
 from . import options
+from .output import columns
 from .running import show
 
 
@@ -36,5 +37,5 @@ def run(args: argparse.Namespace) -> None:
     show(
         args,
         tag(args.reference, *args.names, registry=registry),
-        lambda report: [f"{name}  {report.source}" for name in report.tags],
+        lambda report: columns([[name, report.source] for name in report.tags], ""),
     )

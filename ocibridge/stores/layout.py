@@ -63,7 +63,9 @@ class LayoutStore(ImageLayout):
                         f"the folder {self.path} is neither empty nor an OCI image layout",
                         hint="name a new folder, so that nothing in this one is mixed with blobs",
                     )
-                if not self._file(OCI_LAYOUT):
+                if self._file(OCI_LAYOUT):
+                    self._check_version()
+                else:
                     write_file(self.path / OCI_LAYOUT, LAYOUT_FILE, self.path)
                 self._blobs.mkdir(parents=True, exist_ok=True)
                 if not self._file(INDEX):
@@ -81,6 +83,9 @@ class LayoutStore(ImageLayout):
                 f"{self.path} is not an OCI image layout (it has no file {missing})",
                 hint="name the folder that has oci-layout, index.json and blobs in it",
             )
+        self._check_version()
+
+    def _check_version(self) -> None:
         check_layout_file(self._small(OCI_LAYOUT), f"{self.path / OCI_LAYOUT}")
 
     @property

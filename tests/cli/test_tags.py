@@ -47,7 +47,7 @@ def test_tags_are_listed(run: Run, place: str) -> None:
 def test_more_tags_lead_to_the_same_bytes(run: Run, place: str) -> None:
     digest = ocibridge.inspect(f"{place}:v1").digest
     done = run("tag", f"{place}:v1", "stable", "v1.0", "stable")
-    assert done.out.splitlines() == [f"stable  {place}@{digest}", f"v1.0  {place}@{digest}"]
+    assert done.out.splitlines() == [f"stable  {place}@{digest}", f"v1.0    {place}@{digest}"]
     assert {ocibridge.inspect(f"{place}:{tag}").digest for tag in ("v1", "stable", "v1.0")} == {digest}
     other = ocibridge.push(FIXTURES / "digits.mlarchive", f"{place}:other")
     ocibridge.tag(other.reference, "stable")

@@ -55,6 +55,12 @@ class TestOpening:
         with pytest.raises(FormatError, match="imageLayoutVersion"):
             LayoutStore(store.path)
 
+    def test_nothing_is_made_in_a_folder_of_another_version(self, tmp_path: Path) -> None:
+        (tmp_path / "oci-layout").write_text('{"imageLayoutVersion":"2.0.0"}')
+        with pytest.raises(FormatError, match="imageLayoutVersion"):
+            LayoutStore(tmp_path, create=True)
+        assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".ocibridge")] == ["oci-layout"]
+
     def test_create_makes_an_empty_layout_with_parents(self, tmp_path: Path) -> None:
         store = LayoutStore(tmp_path / "a" / "b", create=True)
         assert store.tags() == []

@@ -73,9 +73,7 @@ def parse_manifest(data: bytes, owner: str, limit: int) -> CartonManifest:
     check_collisions(names, where)
     if names != sorted(names):
         odd.append("it is not sorted")
-    warnings = tuple(
-        f"MANIFEST: {what}; it is stored as it is, and the carton client reads it all the same" for what in odd
-    )
+    warnings = tuple(f"MANIFEST: {what}; the carton client reads it all the same" for what in odd)
     rows = {path: sha256.lower() for path, sha256 in pairs}
     return CartonManifest(rows, hashlib.sha256(data).hexdigest(), warnings)
 

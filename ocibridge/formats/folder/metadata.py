@@ -119,11 +119,11 @@ class _Describer:
         try:
             found = parse_json(self._start(path, size), show(path), limit)
         except FormatError as exc:
-            self._warnings.append(f"{exc.message}; it is stored as it is")
+            self._warnings.append(f"{exc.message}; no metadata is read from it")
             return {}
         if isinstance(found, dict):
             return found
-        self._warnings.append(f"{show(path)} is no JSON object; it is stored as it is")
+        self._warnings.append(f"{show(path)} is no JSON object; no metadata is read from it")
         return {}
 
     def _start(self, path: str, size: int) -> bytes:

@@ -208,7 +208,7 @@ def _of_safetensors(group: _WeightSet, warn: Callable[[str], None]) -> WeightFac
         try:
             elements.update(read_safetensors(file.content, show(file.path)).elements)
         except FormatError as exc:
-            warn(f"{exc.message}; it is stored as it is")
+            warn(f"{exc.message}; no metadata is read from it")
             whole = False
     known = WeightFacts(precision=facts.precision(elements), packed=not PACKED.isdisjoint(elements))
     return known._replace(parameters=sum(elements.values()) or None) if whole else known
@@ -220,7 +220,7 @@ def _of_gguf(group: _WeightSet, warn: Callable[[str], None]) -> WeightFacts:
         try:
             headers.append(read_gguf(file.content, show(file.path)))
         except FormatError as exc:
-            warn(f"{exc.message}; it is stored as it is")
+            warn(f"{exc.message}; no metadata is read from it")
     headers = [header for header in headers if header.known]
     if not headers:
         return WeightFacts()

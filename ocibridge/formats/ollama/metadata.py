@@ -73,7 +73,7 @@ def gather(
             elif kind == "tensor":
                 tensors.add(each, contents[each.path])
         except FormatError as exc:
-            found.warnings.append(f"{exc.message}; it is stored as it is, without what its header might say")
+            found.warnings.append(f"{exc.message}; no metadata is read from it")
     own = config if isinstance(config, OllamaConfig) else OllamaConfig()
     native = _native(config if isinstance(config, bytes) else contents.get("config.json"))
     info = _from_gguf(headers, found.origin) if headers else tensors.info()

@@ -134,7 +134,7 @@ class _Reader:
         try:
             return parse_ollama_config(data, self._owner, self._limits.config)
         except FormatError as exc:
-            self._warnings.append(f"{exc.message}; it is stored as it is")
+            self._warnings.append(f"{exc.message}; no metadata is read from it")
             return None
 
     def _refuse_without_weights(self, config: OllamaConfig | None) -> None:

@@ -132,7 +132,7 @@ class TestSafetensors:
         assert model.info.format == "safetensors"
         assert model.info.param_size is None
         assert model.warnings[0].startswith("'model.safetensors' is not a safetensors file")
-        assert model.warnings[0].endswith("; it is stored as it is")
+        assert model.warnings[0].endswith("; no metadata is read from it")
 
 
 class TestGguf:
@@ -235,7 +235,7 @@ def test_front_matter_that_is_no_yaml_is_a_warning() -> None:
     ("text", "warning"),
     [
         ("{", "'config.json' is not valid JSON"),
-        ("[]", "'config.json' is no JSON object; it is stored as it is"),
+        ("[]", "'config.json' is no JSON object; no metadata is read from it"),
         ("[" * 100_000, "'config.json' is nested too deeply"),
         ('{"a": 1, "a": 2}', "'config.json' is not valid JSON"),
         (" " * 200_001, "'config.json' has 200001 bytes, more than the 200000 that are looked at"),
