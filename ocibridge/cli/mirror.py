@@ -29,7 +29,7 @@ _EXAMPLE = "ocibridge mirror {} job.yaml"
 _REPORT_MARKS = {".json": b"urn:ocibridge:schema:mirror-report", ".html": b'<meta name="generator" content="ocibridge/'}
 """By suffix, what a report says of itself in its first bytes."""
 
-_YOUNG = 20_000
+_YOUNG = 5_000
 """Objects that are made before the garbage collector looks at them; see `ocibridge.cli.main`."""
 
 

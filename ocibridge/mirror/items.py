@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from ..errors import writing
-from ..settings import MiB
+from ..settings import KiB
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     Item = TypeVar("Item")
 
-_IN_MEMORY = MiB
+_IN_MEMORY = 64 * KiB
 """Bytes of items that need no file."""
 
 

@@ -148,3 +148,4 @@ def test_the_command_says_whether_a_login_was_checked(
         assert main(argv) == 0
         out = capsys.readouterr().out
         assert out.startswith(words)
+        assert ("no credentials" in out) != ("logged in" in out)

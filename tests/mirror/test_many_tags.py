@@ -17,8 +17,8 @@ from ocibridge.report import Moves
 from ..faults.quirks import Registry, sha256
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-PER_TAG = 5 * 1024
-"""Bytes of memory that a run may take for each tag; 3.4 to 4.0 KiB are measured, with room of the allocator."""
+PER_TAG = 4 * 1024
+"""Bytes of memory that a run may take for each tag."""
 RUN = """
 import sys
 from ocibridge.cli.main import main
